@@ -1,0 +1,1 @@
+//! The backend trait and the lowering of frameworks, for every vendor.

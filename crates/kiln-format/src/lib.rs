@@ -1,0 +1,1 @@
+//! build.toml, variant names, metadata.json and the digest as pure data.

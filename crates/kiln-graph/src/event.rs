@@ -1,0 +1,160 @@
+//! What happens while a graph runs. Nothing else reports progress.
+
+use std::time::Duration;
+
+use crate::step::StepId;
+
+/// Why a step has to run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case", tag = "why")]
+pub enum Reason {
+    /// It never ran to its end here with these arguments.
+    NoRecord,
+    /// The content of an input differs from what the last run read.
+    InputChanged {
+        /// The input, as `root:path`.
+        input: String,
+    },
+    /// An input that the last run read is gone (a deleted header, say).
+    InputMissing {
+        /// The input, as `root:path`.
+        input: String,
+    },
+    /// An output file is gone.
+    OutputMissing {
+        /// Name of the output.
+        output: String,
+    },
+    /// An output file is not what the last run made.
+    OutputAltered {
+        /// Name of the output.
+        output: String,
+    },
+}
+
+/// How a step failed.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case", tag = "how")]
+pub enum Failure {
+    /// The program ended with this code.
+    Exit {
+        /// Exit code.
+        code: i32,
+    },
+    /// The program was killed by this signal.
+    Signal {
+        /// Signal number.
+        signal: i32,
+    },
+    /// The program could not be started.
+    Spawn {
+        /// The cause.
+        message: String,
+    },
+    /// A builtin failed.
+    Builtin {
+        /// The cause, for the user.
+        message: String,
+    },
+    /// The program ended well but an output is missing.
+    MissingOutput {
+        /// Name of the output.
+        output: String,
+    },
+    /// Files of the work directory could not be read or written (a full disk, say).
+    Io {
+        /// The cause.
+        message: String,
+    },
+    /// The build was interrupted.
+    Interrupted,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The graph begins to run.
+    GraphStarted {
+        /// Number of steps.
+        steps: usize,
+        /// Number of targets.
+        targets: usize,
+    },
+    /// A step's outputs are what a run would make.
+    StepUpToDate {
+        /// The step.
+        step: StepId,
+        /// Its verb.
+        verb: &'static str,
+        /// Its label.
+        label: String,
+    },
+    /// A step starts to run.
+    StepStarted {
+        /// The step.
+        step: StepId,
+        /// Its verb.
+        verb: &'static str,
+        /// Its label.
+        label: String,
+        /// Why it runs.
+        reason: Reason,
+        /// The command with its real paths, program first; none for a builtin.
+        command: Option<Vec<String>>,
+    },
+    /// A step ended well.
+    StepFinished {
+        /// The step.
+        step: StepId,
+        /// Its verb.
+        verb: &'static str,
+        /// Its label.
+        label: String,
+        /// How long it ran.
+        duration: Duration,
+        /// What the program wrote to stdout and stderr, untouched.
+        output: Vec<u8>,
+    },
+    /// A step failed.
+    StepFailed {
+        /// The step.
+        step: StepId,
+        /// Its verb.
+        verb: &'static str,
+        /// Its label.
+        label: String,
+        /// How it failed.
+        failure: Failure,
+        /// The command with its real paths, program first; none for a builtin.
+        command: Option<Vec<String>>,
+        /// What the program wrote to stdout and stderr, untouched.
+        output: Vec<u8>,
+    },
+    /// A step cannot run because one that it needs failed, or because the build stops.
+    StepSkipped {
+        /// The step.
+        step: StepId,
+        /// Its verb.
+        verb: &'static str,
+        /// Its label.
+        label: String,
+    },
+    /// Every step of a target is done.
+    TargetFinished {
+        /// Name of the target.
+        target: String,
+        /// Whether all its steps ended well.
+        ok: bool,
+    },
+    /// Nothing is left to do.
+    GraphFinished {
+        /// Steps that ran to their end.
+        ran: usize,
+        /// Steps that were up to date.
+        up_to_date: usize,
+        /// Steps that failed.
+        failed: usize,
+        /// Steps that could not run.
+        skipped: usize,
+    },
+}

@@ -1,0 +1,265 @@
+//! What a step is: a program run or a builtin, described without any location.
+//!
+//! A step names files relative to a [`RootName`]; directories are bound to roots only when a graph runs. So the
+//! identity of a step ([`StepId`]) is the same in every checkout, and equal steps of several variants are one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The name of a directory that is bound to a place only when a graph runs, such as `project` or `torch-2.13.0`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RootName(Arc<str>);
+
+impl RootName {
+    /// A root called `name`.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RootName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How the files below a root enter a fingerprint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RootKind {
+    /// Files may change at any time: each one that a step reads is fingerprinted by content.
+    Mutable,
+    /// The whole tree never changes under its digest, which stands for every file in it (a provisioned header tree).
+    Immutable {
+        /// Digest of the tree, as lower-case hexadecimal text.
+        digest: String,
+    },
+}
+
+/// Where a root lies on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootBinding {
+    /// The directory, absolute.
+    pub dir: PathBuf,
+    /// How files below it enter a fingerprint.
+    pub kind: RootKind,
+}
+
+/// A file or directory below a root.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathRef {
+    /// The root that `path` is relative to.
+    pub root: RootName,
+    /// Relative path with `/` separators and without `.` or `..` components; empty for the root itself.
+    pub path: String,
+}
+
+/// The identity of a step: a digest of everything in its description, never of a location or of file contents.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepId(pub(crate) Arc<str>);
+
+impl StepId {
+    /// The identity as 32 lower-case hexadecimal digits; also the name of the step's output directory.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One output file of a step.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OutputRef {
+    /// The step that makes the file.
+    pub step: StepId,
+    /// One of the step's [`Step::outputs`].
+    pub name: String,
+}
+
+/// A part of an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Literal text.
+    Text(String),
+    /// The absolute path of a file or directory below a root.
+    Path(PathRef),
+    /// The absolute path of an output (or the depfile) of this very step, by name.
+    Own(String),
+    /// The absolute path of another step's output file; also an input of this step.
+    Output(OutputRef),
+    /// The absolute path of another step's output directory (for `-I`); every output of that step is an input.
+    OutputDir(StepId),
+    /// The absolute path of the directory that holds all step outputs, for prefix maps.
+    WorkDir,
+}
+
+/// One argument of a program: pieces that are joined without a separator when the step runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arg(pub Vec<Piece>);
+
+impl Arg {
+    /// An argument of literal text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self(vec![Piece::Text(text.into())])
+    }
+
+    /// This argument followed by one more piece.
+    #[must_use]
+    pub fn with(mut self, piece: Piece) -> Self {
+        self.0.push(piece);
+        self
+    }
+
+    /// This argument followed by literal text.
+    #[must_use]
+    pub fn and(self, text: impl Into<String>) -> Self {
+        self.with(Piece::Text(text.into()))
+    }
+}
+
+impl From<&str> for Arg {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Arg {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<PathRef> for Arg {
+    fn from(path: PathRef) -> Self {
+        Self(vec![Piece::Path(path)])
+    }
+}
+
+impl From<OutputRef> for Arg {
+    fn from(output: OutputRef) -> Self {
+        Self(vec![Piece::Output(output)])
+    }
+}
+
+/// A declared input of a step, beside what its arguments mention.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file below a root.
+    File(PathRef),
+    /// A file that another step makes.
+    Output(OutputRef),
+}
+
+/// The program that a step runs: no shell, no inherited environment.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program file, absolute. Its path is no part of the step's identity; [`Program::tool`] is.
+    pub path: PathBuf,
+    /// Identity of the program: a digest that changes when the tool does.
+    pub tool: String,
+    /// Arguments, without the program itself.
+    pub args: Vec<Arg>,
+    /// Working directory.
+    pub cwd: PathRef,
+    /// The whole environment of the process. Part of the identity.
+    pub env: BTreeMap<String, Arg>,
+    /// Environment that the process needs to work but that must not decide its result (`PATH`, `TMPDIR`): not part of
+    /// the identity.
+    pub ambient: BTreeMap<String, PathBuf>,
+    /// Name of the depfile (Make syntax) that the program writes beside its outputs, mentioned as [`Piece::Own`].
+    pub depfile: Option<String>,
+}
+
+/// What a builtin reads and writes.
+#[derive(Debug)]
+pub struct BuiltinContext<'a> {
+    /// The declared inputs, in the order of [`Step::inputs`], as paths on this machine.
+    pub inputs: &'a [PathBuf],
+    /// The directory to write every one of [`Step::outputs`] to.
+    pub out_dir: &'a std::path::Path,
+}
+
+/// Why a builtin failed: text for the user, lower case, without a full stop at the end; may have several lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltinError(pub String);
+
+/// The function of a builtin.
+pub type BuiltinFn = dyn Fn(&BuiltinContext<'_>) -> Result<(), BuiltinError> + Send + Sync;
+
+/// A pure function with a key. Its result may depend on nothing but `name`, `version`, `key` and the inputs.
+#[derive(Clone)]
+pub struct Builtin {
+    /// What the function is called, such as `write-file` or `link-stubs`.
+    pub name: &'static str,
+    /// Raised whenever the function's results change.
+    pub version: u32,
+    /// Everything else that decides the result.
+    pub key: String,
+    /// The function.
+    pub run: Arc<BuiltinFn>,
+}
+
+impl fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builtin").field("name", &self.name).field("version", &self.version).field("key", &self.key).finish()
+    }
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Runs a program.
+    Run(Program),
+    /// Calls a pure function of Kiln's own.
+    Builtin(Builtin),
+}
+
+/// What a step competes for. The scheduler admits each class by its own limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResourceClass {
+    /// Processor time (compilers).
+    #[default]
+    Cpu,
+    /// Memory more than processor time (linkers).
+    Link,
+    /// Cheap work in this process.
+    Light,
+}
+
+/// What a step is expected to cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weight {
+    /// Expected processor time in ms.
+    pub cpu_ms: u32,
+    /// Expected peak memory in MiB.
+    pub memory_mib: u32,
+}
+
+/// One unit of work. Pure description.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What the user sees being done: `Compiling`, `Linking`, `Generating`.
+    pub verb: &'static str,
+    /// What it is done to, such as `cpu/relu.cpp`.
+    pub label: String,
+    /// The work.
+    pub action: Action,
+    /// Inputs beside those that the arguments mention.
+    pub inputs: Vec<Input>,
+    /// Names of the files it makes in its own output directory. Relative, `/`-separated.
+    pub outputs: Vec<String>,
+    /// Expected cost.
+    pub weight: Weight,
+    /// What it competes for.
+    pub resource: ResourceClass,
+}

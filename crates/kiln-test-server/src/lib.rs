@@ -1,0 +1,1 @@
+//! A local package index for tests, with faults on request.

@@ -1,0 +1,1 @@
+//! Where compilers, headers and link stubs come from.

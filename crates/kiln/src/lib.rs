@@ -1,0 +1,1 @@
+//! Hub-loadable GPU kernels from a build.toml.

@@ -1,0 +1,3 @@
+//! Tasks of the workspace: `cargo xtask --help`.
+
+fn main() {}
