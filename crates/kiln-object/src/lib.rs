@@ -1,1 +1,16 @@
-//! Reading and writing object files.
+//! Reading and writing object files: what is in them, never whether that is allowed.
+//!
+//! [`elf::relocatable`] tells what a `.o` file defines and wants, [`elf::dynamic`] what a shared library exports, imports and
+//! needs ([`elf::dynamic_file`] does the same without holding the file in memory). [`archive`] looks into static libraries,
+//! [`stub`] writes shared libraries that hold names and no code, and [`demangle`] turns C++ symbols into text.
+//!
+//! All input is untrusted: damage is an [`Error`], never a panic. Policies (which names may be used, which libraries
+//! may be needed) live in other crates.
+
+pub mod archive;
+pub mod demangle;
+pub mod elf;
+mod error;
+pub mod stub;
+
+pub use error::Error;
