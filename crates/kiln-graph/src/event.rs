@@ -61,6 +61,11 @@ pub enum Failure {
         /// Name of the output.
         output: String,
     },
+    /// The program read an output of a step that it does not need, by its depfile: what it read depends on chance.
+    UndeclaredInput {
+        /// The file, as `step id/name`.
+        input: String,
+    },
     /// Files of the work directory could not be read or written (a full disk, say).
     Io {
         /// The cause.

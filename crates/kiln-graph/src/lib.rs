@@ -4,11 +4,26 @@
 //! files they make; equal steps are one step. The [`Executor`] runs what is not up to date and reports [`Event`]s.
 //! This crate does not know what a kernel, CUDA or torch is.
 
+mod builtin;
 mod event;
+mod executor;
+mod fingerprint;
+mod graph;
+mod interrupt;
+mod outcome;
+mod plan;
 mod step;
+mod workdir;
 
+pub use builtin::write_file;
 pub use event::{Event, Failure, Reason};
+pub use executor::{Config, Executor};
+pub use graph::{Graph, GraphError};
+pub use interrupt::Interrupt;
+pub use outcome::{Counts, Outcome, StepOutcome, StepState, TargetOutcome};
+pub use plan::{Plan, PlanAction, PlanStep, PlanTarget};
 pub use step::{
     Action, Arg, Builtin, BuiltinContext, BuiltinError, BuiltinFn, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding,
     RootKind, RootName, Step, StepId, Weight,
 };
+pub use workdir::{KEPT_GRAPHS, LockedWorkDir, Pruned, TryLock, WorkDir, WorkDirError};

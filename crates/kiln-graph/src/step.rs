@@ -99,7 +99,7 @@ pub enum Piece {
     Output(OutputRef),
     /// The absolute path of another step's output directory (for `-I`); every output of that step is an input.
     OutputDir(StepId),
-    /// The absolute path of the directory that holds all step outputs, for prefix maps.
+    /// The absolute path of the work directory, below which all outputs are made and kept, for prefix maps.
     WorkDir,
 }
 

@@ -1,0 +1,181 @@
+//! The identity of a step: what enters it, what does not, and why.
+//!
+//! Two questions are kept apart. *Which step is it?* is answered by the [`StepId`], made here from the description alone.
+//! *Are its outputs still good?* is answered by the step's record in the work directory, which holds the content of every
+//! file that the last run read and wrote. A change of the first kind makes another step with an output directory of its
+//! own; a change of the second kind runs the same step again.
+//!
+//! | what | step id | record | why |
+//! |---|---|---|---|
+//! | arguments, in order, piece by piece | yes | | they decide the result; a piece that names a file enters by its name, see below |
+//! | working directory | as `root/path` | | relative arguments and depfiles depend on it |
+//! | `env` | yes | | it may decide the result: the program sees nothing else |
+//! | `ambient` environment (`PATH`, `TMPDIR`) | no | no | it differs from machine to machine and must not decide the result |
+//! | `tool` identity of the program | yes | | another compiler makes other objects; a replaced one under the same path has another identity |
+//! | path of the program | no | no | equal tools in different places are the same tool |
+//! | name, version and key of a builtin | yes | | they stand for its code and its parameters |
+//! | outputs and depfile, by name | yes | | |
+//! | content of the outputs | no | yes | a missing or altered output is made again |
+//! | inputs, declared or mentioned, by `root/path` or `step id/name` | yes | | the same step reads the same places |
+//! | content of files below mutable roots, declared, mentioned or found in the depfile | no | yes | an edit runs the step again, in the same directory |
+//! | kind of what a mentioned path is (file, directory, nothing) | no | yes | an include directory may appear |
+//! | content of other steps' outputs | no | yes | early cut-off: a step that ran again and made equal files wakes nobody |
+//! | files below an immutable root that the step mentions | by the root's digest | no | one digest stands for thousands of headers |
+//! | files below an immutable root that it does not mention | no | yes | nothing else would stand for them |
+//! | files outside all roots (system headers), found in the depfile | no | yes, by absolute path | an upgrade of the system is noticed |
+//! | directory that a root is bound to | no | no | the same checkout elsewhere is up to date; arguments must map paths so that it makes equal bytes |
+//! | verb, label, weight, resource class | no | no | how a step is shown and scheduled |
+//! | path of the step's own output directory | no | no | it is a fresh temporary one in each run |
+//!
+//! The serialisation is unambiguous: every text is preceded by its length, every list by its count, every alternative by a
+//! tag byte. No value of one field can be read as another's. `FORMAT` is raised when the serialisation changes meaning.
+//!
+//! Known limits:
+//! - A header that *appears* on the include path before the one that was used is not in the depfile, and so not noticed.
+//! - A program that reads a file and does not say so, in arguments or depfile, has an input that nobody knows.
+//! - A program that embeds the path of its own output makes different bytes in each run.
+//! - The digest is cut to 128 bits: enough against accidents, and nobody gains by forging a step of his own.
+
+use std::collections::BTreeMap;
+
+use crate::graph::GraphError;
+use crate::step::{Action, Arg, Input, OutputRef, PathRef, Piece, RootBinding, RootKind, RootName, Step, StepId};
+
+/// Names this serialisation; part of every digest.
+const FORMAT: &str = "kiln step 1";
+
+/// Hexadecimal digits of a [`StepId`].
+const DIGITS: usize = 32;
+
+/// The identity of `step`, whose roots are bound by `roots`.
+///
+/// # Errors
+/// [`GraphError::UnknownRoot`].
+pub(crate) fn step_id(step: &Step, roots: &BTreeMap<RootName, RootBinding>) -> Result<StepId, GraphError> {
+    let mut canon = Canon { hasher: blake3::Hasher::new_derive_key(FORMAT), roots, label: &step.label };
+    canon.step(step)?;
+    let hex = canon.hasher.finalize().to_hex();
+    Ok(StepId(hex.as_str().chars().take(DIGITS).collect::<String>().into()))
+}
+
+/// Writes descriptions to a hasher, unambiguously.
+struct Canon<'a> {
+    hasher: blake3::Hasher,
+    roots: &'a BTreeMap<RootName, RootBinding>,
+    label: &'a str,
+}
+
+impl Canon<'_> {
+    fn step(&mut self, step: &Step) -> Result<(), GraphError> {
+        match &step.action {
+            Action::Run(program) => {
+                self.tag(0);
+                self.text(&program.tool);
+                self.count(program.args.len());
+                for arg in &program.args {
+                    self.arg(arg)?;
+                }
+                self.path(&program.cwd)?;
+                self.count(program.env.len());
+                for (name, value) in &program.env {
+                    self.text(name);
+                    self.arg(value)?;
+                }
+                match &program.depfile {
+                    None => self.tag(0),
+                    Some(name) => {
+                        self.tag(1);
+                        self.text(name);
+                    }
+                }
+            }
+            Action::Builtin(builtin) => {
+                self.tag(1);
+                self.text(builtin.name);
+                self.hasher.update(&builtin.version.to_le_bytes());
+                self.text(&builtin.key);
+            }
+        }
+        self.count(step.inputs.len());
+        for input in &step.inputs {
+            match input {
+                Input::File(path) => {
+                    self.tag(0);
+                    self.path(path)?;
+                }
+                Input::Output(output) => {
+                    self.tag(1);
+                    self.output(output);
+                }
+            }
+        }
+        self.count(step.outputs.len());
+        for name in &step.outputs {
+            self.text(name);
+        }
+        Ok(())
+    }
+
+    fn arg(&mut self, arg: &Arg) -> Result<(), GraphError> {
+        self.count(arg.0.len());
+        for piece in &arg.0 {
+            match piece {
+                Piece::Text(text) => {
+                    self.tag(0);
+                    self.text(text);
+                }
+                Piece::Path(path) => {
+                    self.tag(1);
+                    self.path(path)?;
+                }
+                Piece::Own(name) => {
+                    self.tag(2);
+                    self.text(name);
+                }
+                Piece::Output(output) => {
+                    self.tag(3);
+                    self.output(output);
+                }
+                Piece::OutputDir(id) => {
+                    self.tag(4);
+                    self.text(id.as_str());
+                }
+                Piece::WorkDir => self.tag(5),
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&mut self, path: &PathRef) -> Result<(), GraphError> {
+        let binding =
+            self.roots.get(&path.root).ok_or_else(|| GraphError::UnknownRoot { label: self.label.to_owned(), root: path.root.clone() })?;
+        self.text(path.root.as_str());
+        match &binding.kind {
+            RootKind::Mutable => self.tag(0),
+            RootKind::Immutable { digest } => {
+                self.tag(1);
+                self.text(digest);
+            }
+        }
+        self.text(&path.path);
+        Ok(())
+    }
+
+    fn output(&mut self, output: &OutputRef) {
+        self.text(output.step.as_str());
+        self.text(&output.name);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.count(text.len());
+        self.hasher.update(text.as_bytes());
+    }
+
+    fn count(&mut self, count: usize) {
+        self.hasher.update(&(count as u64).to_le_bytes());
+    }
+
+    fn tag(&mut self, tag: u8) {
+        self.hasher.update(&[tag]);
+    }
+}
