@@ -1,0 +1,243 @@
+//! The command line as typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Builds Hub-loadable GPU kernels from a build.toml.
+#[derive(Debug, Parser)]
+#[command(name = "kiln", version, about, max_term_width = 100, disable_help_subcommand = false)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Silence progress, never warnings
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Never touch the network
+    #[arg(long, global = true)]
+    pub(crate) offline: bool,
+    /// Package index to take toolchains from
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) index: Option<String>,
+    /// Where toolchains and other shared things are kept
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// When to colour messages
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+}
+
+/// When to colour messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Build variants into `build/`
+    #[command(visible_alias = "build-and-copy")]
+    Build(Build),
+    /// Check `build.toml` and the layout of the project; silent when all is well
+    CheckConfig(CheckConfig),
+    /// Recompute the digests of built variants and rewrite their `metadata.json`
+    Hash(Hash),
+    /// List the variants of a kernel for this system
+    ListVariants(ListVariants),
+    /// Print the rows of a CI job matrix
+    Matrix(Matrix),
+    /// Toolchains: what is known, what is here, where it lies
+    Toolchain(Toolchain),
+}
+
+/// The directory that holds `build.toml`.
+#[derive(Debug, Args)]
+pub(crate) struct KernelDir {
+    /// Directory that holds `build.toml`
+    #[arg(value_name = "KERNEL_DIR", default_value = ".")]
+    pub(crate) path: PathBuf,
+}
+
+/// Which variants are meant.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Filter {
+    /// Variant by name or glob; may be repeated
+    #[arg(long = "variant", value_name = "NAME")]
+    pub(crate) variants: Vec<String>,
+    /// Backend; may be repeated
+    #[arg(long = "backend", value_name = "BACKEND")]
+    pub(crate) backends: Vec<String>,
+    /// Torch release line, such as 2.13; may be repeated
+    #[arg(long = "torch", value_name = "VERSION")]
+    pub(crate) torch: Vec<String>,
+    /// CUDA toolkit, such as 13.0; may be repeated
+    #[arg(long = "cuda", value_name = "VERSION")]
+    pub(crate) cuda: Vec<String>,
+}
+
+/// `kiln build`.
+#[derive(Debug, Args)]
+pub(crate) struct Build {
+    #[command(flatten)]
+    pub(crate) dir: KernelDir,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Build the default set of the matrix, as published
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) release: bool,
+    /// Build every applicable row of the matrix
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Number of steps that run at the same time
+    #[arg(short, long, visible_aliases = ["max-jobs", "cores"], value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    /// Directory for the variants instead of KERNEL_DIR/build
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print what would be done and do nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Go on with what does not depend on a failure
+    #[arg(short, long)]
+    pub(crate) keep_going: bool,
+    /// Print each command before it runs
+    #[arg(long)]
+    pub(crate) print_commands: bool,
+    /// Say why each step ran
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Form of the messages
+    #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
+    pub(crate) message_format: MessageFormat,
+    /// Take torch from this Python instead of a wheel
+    #[arg(long, value_name = "PYTHON")]
+    pub(crate) torch_from: Option<PathBuf>,
+    /// Host C++ compiler
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) cxx: Option<PathBuf>,
+    /// Last part of the ops id instead of one from the sources
+    #[arg(long, value_name = "ID")]
+    pub(crate) unique_id: Option<String>,
+}
+
+/// Form of the event stream of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MessageFormat {
+    /// Text on stderr
+    #[value(alias = "text")]
+    Human,
+    /// One JSON object a line on stdout
+    Json,
+}
+
+/// Form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Text
+    Human,
+    /// JSON
+    Json,
+}
+
+/// `kiln check-config`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckConfig {
+    #[command(flatten)]
+    pub(crate) dir: KernelDir,
+    /// Print notes too
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Warnings count as errors
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
+    pub(crate) format: ReportFormat,
+}
+
+/// `kiln hash`.
+#[derive(Debug, Args)]
+pub(crate) struct Hash {
+    #[command(flatten)]
+    pub(crate) dir: KernelDir,
+    /// Rewrite signed metadata too, which breaks the signature
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `kiln list-variants`.
+#[derive(Debug, Args)]
+pub(crate) struct ListVariants {
+    #[command(flatten)]
+    pub(crate) dir: KernelDir,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Say why each other row of the matrix is left out
+    #[arg(long)]
+    pub(crate) reasons: bool,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
+    pub(crate) format: ReportFormat,
+}
+
+/// Form of a job matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MatrixFormat {
+    /// `{"include": [..]}` for a workflow's `strategy.matrix`
+    Github,
+    /// A list of rows
+    Json,
+}
+
+/// `kiln matrix`.
+#[derive(Debug, Args)]
+pub(crate) struct Matrix {
+    #[command(flatten)]
+    pub(crate) dir: KernelDir,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Form of the matrix
+    #[arg(long, value_enum, default_value_t = MatrixFormat::Json)]
+    pub(crate) format: MatrixFormat,
+}
+
+/// `kiln toolchain`.
+#[derive(Debug, Args)]
+pub(crate) struct Toolchain {
+    #[command(subcommand)]
+    pub(crate) command: ToolchainCommand,
+}
+
+/// What to do with toolchains.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolchainCommand {
+    /// List the releases of the catalog and which are in the store
+    List {
+        /// Form of the report
+        #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
+        format: ReportFormat,
+    },
+    /// Fetch releases into the store, such as `torch==2.13.0`; all of the catalog without an argument
+    Fetch {
+        /// Releases, `torch==X.Y.Z`
+        releases: Vec<String>,
+    },
+    /// Print where a fetched release lies
+    Path {
+        /// Release, `torch==X.Y.Z`
+        release: String,
+    },
+}

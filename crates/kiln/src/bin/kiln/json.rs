@@ -1,0 +1,86 @@
+//! The event stream as JSON, one object a line on stdout.
+//!
+//! Field names are stable. Every object has `reason`, which says what happened.
+
+use std::io::Write;
+
+use kiln::Event;
+use kiln_toolchain::FetchEvent;
+use serde_json::{Value, json};
+
+use crate::printer::Printer;
+
+/// Writes the event stream as JSON lines.
+#[derive(Debug)]
+pub(crate) struct JsonReporter<'a> {
+    printer: &'a Printer,
+}
+
+impl<'a> JsonReporter<'a> {
+    pub(crate) fn new(printer: &'a Printer) -> Self {
+        Self { printer }
+    }
+
+    pub(crate) fn event(&self, event: &Event) {
+        let line = value(event);
+        self.printer.stdout(|out| writeln!(out, "{line}"));
+    }
+}
+
+fn value(event: &Event) -> Value {
+    match event {
+        Event::Warning { message } => json!({"reason": "warning", "message": message}),
+        Event::Fetch(event) => fetch_value(event),
+        Event::Waiting { pid } => json!({"reason": "waiting", "pid": pid}),
+        Event::Graph(event) => graph_value(event),
+        Event::VariantFinished { variant, directory, changed, proof } => {
+            json!({"reason": "variant-finished", "variant": variant, "directory": directory, "changed": changed, "proof": proof})
+        }
+        Event::VariantFailed { variant, reason } => json!({"reason": "variant-failed", "variant": variant, "message": reason}),
+    }
+}
+
+fn fetch_value(event: &FetchEvent) -> Value {
+    match event {
+        FetchEvent::Started { what } => json!({"reason": "fetch-started", "what": what}),
+        FetchEvent::Bytes { what, received, expected } => {
+            json!({"reason": "fetch-bytes", "what": what, "received": received, "expected": expected})
+        }
+        FetchEvent::WholeFile { file, size } => json!({"reason": "fetch-whole-file", "file": file, "size": size}),
+        FetchEvent::Retry { url, attempt, attempts, after, reason } => json!({
+            "reason": "fetch-retry", "url": url, "attempt": attempt, "attempts": attempts,
+            "after_ms": u64::try_from(after.as_millis()).unwrap_or(u64::MAX), "message": reason,
+        }),
+        FetchEvent::WaitingForLock { what, pid } => json!({"reason": "fetch-waiting", "what": what, "pid": pid}),
+        FetchEvent::Finished { what, bytes, requests } => {
+            json!({"reason": "fetch-finished", "what": what, "bytes": bytes, "requests": requests})
+        }
+    }
+}
+
+fn graph_value(event: &kiln_graph::Event) -> Value {
+    use kiln_graph::Event as G;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match event {
+        G::GraphStarted { steps, targets } => json!({"reason": "graph-started", "steps": steps, "targets": targets}),
+        G::StepUpToDate { step, verb, label } => {
+            json!({"reason": "step-up-to-date", "step": step.as_str(), "verb": verb, "label": label})
+        }
+        G::StepStarted { step, verb, label, reason, command } => {
+            json!({"reason": "step-started", "step": step.as_str(), "verb": verb, "label": label, "cause": reason, "command": command})
+        }
+        G::StepFinished { step, verb, label, duration, output } => json!({
+            "reason": "step-finished", "step": step.as_str(), "verb": verb, "label": label,
+            "duration_ms": u64::try_from(duration.as_millis()).unwrap_or(u64::MAX), "output": text(output),
+        }),
+        G::StepFailed { step, verb, label, failure, command, output } => json!({
+            "reason": "step-failed", "step": step.as_str(), "verb": verb, "label": label, "failure": failure, "command": command,
+            "output": text(output),
+        }),
+        G::StepSkipped { step, verb, label } => json!({"reason": "step-skipped", "step": step.as_str(), "verb": verb, "label": label}),
+        G::TargetFinished { target, ok } => json!({"reason": "target-finished", "target": target, "ok": ok}),
+        G::GraphFinished { ran, up_to_date, failed, skipped } => {
+            json!({"reason": "graph-finished", "ran": ran, "up_to_date": up_to_date, "failed": failed, "skipped": skipped})
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The only place that writes to the terminal.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+
+use crate::args::Color;
+
+/// Text styles of messages; each is empty without colour, so colour never carries meaning alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Styles {
+    pub(crate) verb: &'static str,
+    pub(crate) error: &'static str,
+    pub(crate) warning: &'static str,
+    pub(crate) hint: &'static str,
+    pub(crate) reset: &'static str,
+}
+
+impl Styles {
+    const COLOURED: Self =
+        Self { verb: "\x1b[1;32m", error: "\x1b[1;31m", warning: "\x1b[1;33m", hint: "\x1b[1;36m", reset: "\x1b[0m" };
+    const PLAIN: Self = Self { verb: "", error: "", warning: "", hint: "", reset: "" };
+}
+
+/// What the terminal can do and whether to use it.
+#[derive(Debug)]
+pub(crate) struct Printer {
+    pub(crate) quiet: bool,
+    pub(crate) styles: Styles,
+    /// Whether a line that changes in place may be drawn.
+    pub(crate) draws_progress: bool,
+    /// The progress line now on the terminal, so that other text can be put above it.
+    progress: Mutex<String>,
+}
+
+impl Printer {
+    pub(crate) fn new(quiet: bool, color: Color, no_color: bool, ci: bool) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let coloured = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && !no_color,
+        };
+        Self {
+            quiet,
+            styles: if coloured { Styles::COLOURED } else { Styles::PLAIN },
+            draws_progress: terminal && !ci && !quiet,
+            progress: Mutex::new(String::new()),
+        }
+    }
+
+    /// Writes results. A reader that went away ends the output in silence.
+    pub(crate) fn stdout(&self, write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) {
+        let mut out = io::stdout().lock();
+        // Nothing can be said about a broken stdout anywhere better; the exit code still tells.
+        let _broken_pipe = write(&mut out).and_then(|()| out.flush());
+    }
+
+    /// Writes bytes to stderr above the progress line.
+    pub(crate) fn stderr(&self, bytes: &[u8]) {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut err = io::stderr().lock();
+        let mut write = || -> io::Result<()> {
+            if !progress.is_empty() {
+                err.write_all(b"\r\x1b[K")?;
+            }
+            err.write_all(bytes)?;
+            if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+                err.write_all(b"\n")?;
+            }
+            err.write_all(progress.as_bytes())?;
+            err.flush()
+        };
+        let _broken_pipe = write();
+    }
+
+    /// Writes one line to stderr: a verb in cargo's manner and what it is done to.
+    pub(crate) fn status(&self, verb: &str, text: &str) {
+        if !self.quiet {
+            self.stderr(format!("{}{verb:>12}{} {text}\n", self.styles.verb, self.styles.reset).as_bytes());
+        }
+    }
+
+    /// Replaces the progress line; an empty text removes it.
+    pub(crate) fn progress(&self, text: String) {
+        if !self.draws_progress {
+            return;
+        }
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut err = io::stderr().lock();
+        let _broken_pipe = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
+        *progress = text;
+    }
+
+    /// Writes a warning.
+    pub(crate) fn warning(&self, message: &str) {
+        self.stderr(format!("{}warning{}: {message}\n", self.styles.warning, self.styles.reset).as_bytes());
+    }
+
+    /// Writes an error with its code, its causes and its hint.
+    pub(crate) fn error(&self, code: &str, message: &str, causes: &[String], hint: Option<&str>) {
+        let Styles { error, hint: hint_style, reset, .. } = self.styles;
+        let mut text = format!("{error}error[{code}]{reset}: {message}\n");
+        for cause in causes {
+            text.push_str(&format!("  caused by: {cause}\n"));
+        }
+        if let Some(hint) = hint {
+            text.push_str(&format!("{hint_style}hint{reset}: {hint}\n"));
+        }
+        self.stderr(text.as_bytes());
+    }
+}

@@ -1,0 +1,56 @@
+//! What happens during a command, as one stream.
+//!
+//! The text and the JSON output of the command line are siblings that read it; nothing else reports progress.
+
+use std::path::PathBuf;
+
+use kiln_toolchain::FetchEvent;
+
+/// What can be proven of a variant on one machine, each step resting on the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// The steps are known; nothing ran.
+    Planned,
+    /// Every translation unit was compiled.
+    Compiled,
+    /// The extension was linked and every name it leaves undefined has a known provider.
+    Linked,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Something that the user should know and that stops nothing.
+    Warning {
+        /// What, lower case and without a full stop.
+        message: String,
+    },
+    /// A toolchain is being provided.
+    Fetch(FetchEvent),
+    /// Another build holds the work directory; this one waits.
+    Waiting {
+        /// Process id of the holder, when it is known.
+        pid: Option<u32>,
+    },
+    /// A step of the graph.
+    Graph(kiln_graph::Event),
+    /// A variant stands in the output directory, whole.
+    VariantFinished {
+        /// Name of the variant.
+        variant: String,
+        /// Its directory.
+        directory: PathBuf,
+        /// Whether the directory differs from what stood there before.
+        changed: bool,
+        /// What was proven of it.
+        proof: Proof,
+    },
+    /// A variant could not be made. What stood in its place still stands there.
+    VariantFailed {
+        /// Name of the variant.
+        variant: String,
+        /// Why, unless a step of the graph failed and said so.
+        reason: Option<String>,
+    },
+}
