@@ -183,7 +183,7 @@ where
             elf::DT_RELR | elf::DT_RELRSZ => result.packed_relocations = true,
             elf::DT_FLAGS => {
                 result.flags = value;
-                result.text_relocations |= value & u64::from(elf::DF_TEXTREL.0) != 0;
+                result.text_relocations |= value & elf::DF_TEXTREL.0 != 0;
             }
             elf::DT_FLAGS_1 => result.flags_1 = value,
             _ => {}
