@@ -1,0 +1,211 @@
+//! What can go wrong while toolchains are found or fetched.
+//!
+//! Addresses in messages never carry credentials, queries or fragments. Every message is a fragment that fits after
+//! "error: "; advice stands in [`Error::hint`].
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::http::HttpError;
+use crate::zip::ZipError;
+
+/// Why a toolchain is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No setting names a package index.
+    #[error("no package index is configured")]
+    NoIndex {
+        /// What was asked in vain, in order, with its answer where it had one.
+        asked: Vec<String>,
+    },
+    /// A setting names something that is no index URL.
+    #[error("{origin} is not the URL of a package index: {reason}")]
+    IndexUrl {
+        /// The setting, such as "`--index`".
+        origin: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The configuration of pip cannot be read.
+    #[error("cannot read pip's configuration `{}`, line {line}: {reason}", path.display())]
+    PipConfig {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The catalog does not have this release.
+    #[error("torch {version} for {platform} is not in the catalog")]
+    UnknownTorch {
+        /// The release that was asked for.
+        version: String,
+        /// The platform.
+        platform: String,
+        /// The releases of that platform that the catalog has, ascending.
+        known: Vec<String>,
+    },
+    /// The catalog itself is damaged.
+    #[error("the catalog is damaged: {reason}")]
+    Catalog {
+        /// What is wrong.
+        reason: String,
+    },
+    /// Something is missing and the network may not be used.
+    #[error("{what} is not in the store, and `--offline` forbids to fetch it")]
+    Offline {
+        /// What is missing.
+        what: String,
+        /// The command that fetches it.
+        command: String,
+    },
+    /// The certificates for TLS cannot be read.
+    #[error("cannot read the certificates of {origin}: {reason}")]
+    Certificates {
+        /// The file, or the system's store.
+        origin: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The proxy setting cannot be used.
+    #[error("the proxy `{proxy}` cannot be used: {reason}")]
+    Proxy {
+        /// The proxy, without credentials.
+        proxy: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A request failed for good.
+    #[error("cannot fetch {what}: {source}")]
+    Fetch {
+        /// What was fetched.
+        what: String,
+        /// How it failed.
+        source: HttpError,
+    },
+    /// The index does not know the project.
+    #[error("the index {index} has no project `{project}`")]
+    NoProject {
+        /// Normalised name of the project.
+        project: String,
+        /// The index, without credentials.
+        index: String,
+    },
+    /// The index knows the project but not the file.
+    #[error("the index {index} does not list `{file}`")]
+    NotListed {
+        /// Name of the wheel.
+        file: String,
+        /// The index, without credentials.
+        index: String,
+    },
+    /// The index lists the file with other content than the catalog pins.
+    #[error("the index {index} lists `{file}` with sha256 {listed}, but the catalog pins {pinned}")]
+    ListedOtherwise {
+        /// Name of the wheel.
+        file: String,
+        /// The index, without credentials.
+        index: String,
+        /// The index's sha256.
+        listed: String,
+        /// The catalog's sha256.
+        pinned: String,
+    },
+    /// The index answered with something else than a page of the simple index.
+    #[error("{url} is not a page of a package index: {reason}")]
+    IndexPage {
+        /// The page, without credentials.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The wheel is not the one that the catalog pins.
+    #[error("`{file}` from {url} is not the file that the catalog pins: {reason}")]
+    WrongWheel {
+        /// Name of the wheel.
+        file: String,
+        /// Where it came from, without credentials.
+        url: String,
+        /// What differs.
+        reason: String,
+    },
+    /// The wheel changed between two requests.
+    #[error("`{file}` changed on the server while it was read: {reason}")]
+    Changed {
+        /// Name of the wheel.
+        file: String,
+        /// What differs.
+        reason: String,
+    },
+    /// The zip structure of the wheel is damaged or hostile.
+    #[error("`{file}` is refused: {source}")]
+    Zip {
+        /// Name of the wheel.
+        file: String,
+        /// What is wrong.
+        source: ZipError,
+    },
+    /// The wheel's `RECORD` is not what it should be.
+    #[error("`{file}` is refused: its `{record}` {reason}")]
+    Record {
+        /// Name of the wheel.
+        file: String,
+        /// Name of the member.
+        record: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A member is not what the wheel's `RECORD` says.
+    #[error("`{file}` is refused: member `{member}` {reason}")]
+    Member {
+        /// Name of the wheel.
+        file: String,
+        /// Name of the member.
+        member: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The store cannot be read or written.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Store {
+        /// What was tried, such as "create".
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A tree of the store is not what was put there.
+    #[error("the store's tree `{}` is damaged: {reason}", path.display())]
+    Damaged {
+        /// The tree.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// What the user can do about it; to be printed after the message.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoIndex { asked } => {
+                let asked: String = asked.iter().map(|line| format!("\n  {line}")).collect();
+                Some(format!("give one with `--index URL`, or set `url` in `[index]` of `kiln.toml`; asked in vain:{asked}"))
+            }
+            Self::UnknownTorch { known, .. } if !known.is_empty() => Some(format!("the catalog has {}", known.join(", "))),
+            Self::Offline { command, .. } => Some(format!("run `{command}` while online")),
+            Self::NoProject { .. } | Self::NotListed { .. } => {
+                Some("another index can be given with `--index URL`; a mirror must carry the same files as the original".to_owned())
+            }
+            Self::ListedOtherwise { .. } | Self::WrongWheel { .. } | Self::Zip { .. } | Self::Record { .. } | Self::Member { .. } => {
+                Some("the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept".to_owned())
+            }
+            Self::Changed { .. } => Some("run the command again; nothing of it was kept".to_owned()),
+            Self::Damaged { path, .. } => Some(format!("remove `{}`; it is fetched again when it is needed", path.display())),
+            Self::Fetch { source, .. } => source.fault.hint(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Requests: a small transport trait, its ureq implementation, and the client with redirects and retries on top.
+
+mod agent;
+mod client;
+mod trust;
+mod url;
+
+use std::io::Read;
+use std::ops::Range;
+use std::time::Duration;
+
+pub use self::agent::{AgentOptions, UreqTransport};
+pub(crate) use self::client::{Answer, Client};
+pub use self::client::{RetryPolicy, Traffic};
+pub use self::trust::Trust;
+pub(crate) use self::url::{Credentials, redacted};
+pub use self::url::IndexUrl;
+
+/// One GET request, without redirects and retries.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The address; its user information is never sent and must be empty.
+    pub url: ::url::Url,
+    /// The bytes that are wanted; all of them if none.
+    pub range: Option<Range<u64>>,
+    /// Value of the `Accept` header.
+    pub accept: Option<&'static str>,
+    /// Value of the `Authorization` header.
+    pub authorization: Option<String>,
+}
+
+/// The head and the body of an answer.
+pub struct Response {
+    /// Status code.
+    pub status: u16,
+    /// The headers that matter here.
+    pub headers: Headers,
+    /// The body. Fails with [`std::io::ErrorKind::TimedOut`] when the server is silent for too long.
+    pub body: Box<dyn Read + Send>,
+}
+
+impl std::fmt::Debug for Response {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Response").field("status", &self.status).field("headers", &self.headers).finish_non_exhaustive()
+    }
+}
+
+/// The headers that matter here, as sent.
+#[derive(Clone, Debug, Default)]
+pub struct Headers {
+    /// `Content-Type`.
+    pub content_type: Option<String>,
+    /// `Content-Length`, in bytes.
+    pub content_length: Option<u64>,
+    /// `Content-Range`.
+    pub content_range: Option<String>,
+    /// `ETag`.
+    pub etag: Option<String>,
+    /// `Location`.
+    pub location: Option<String>,
+    /// `Retry-After`, where it is a number of seconds.
+    pub retry_after: Option<Duration>,
+}
+
+/// How bytes come from a server. One exchange a call.
+pub trait Transport: Send + Sync {
+    /// Sends the request and reads the head of the answer.
+    ///
+    /// # Errors
+    /// When no answer came. A status of 4xx or 5xx is an answer.
+    fn get(&self, request: &Request) -> Result<Response, HttpError>;
+}
+
+/// A request that failed: where, and how.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{url}: {fault}")]
+pub struct HttpError {
+    /// The address, without credentials and query.
+    pub url: String,
+    /// What went wrong.
+    pub fault: HttpFault,
+}
+
+/// How a request failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HttpFault {
+    /// No connection, or it broke. Holds the cause.
+    #[error("{0}")]
+    Connection(String),
+    /// No data came for longer than the transport's limit.
+    #[error("the server was silent for too long")]
+    Stalled,
+    /// The certificate of the server was not accepted, or the handshake failed otherwise. Holds the cause.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The server answered with this status.
+    #[error("the server answered {0}")]
+    Status(u16),
+    /// The body ended early.
+    #[error("the answer ended after {got} of {expected} bytes")]
+    Truncated {
+        /// Announced length in bytes.
+        expected: u64,
+        /// Received bytes.
+        got: u64,
+    },
+    /// The answer makes no sense. Holds what is wrong with it.
+    #[error("{0}")]
+    Protocol(String),
+}
+
+impl HttpFault {
+    /// The error of this fault at `url`.
+    pub fn at(self, url: &::url::Url) -> HttpError {
+        HttpError { url: redacted(url), fault: self }
+    }
+
+    /// Whether the same request may well succeed a little later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Connection(_) | Self::Stalled | Self::Truncated { .. } => true,
+            Self::Status(status) => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
+            Self::Tls(_) | Self::Protocol(_) => false,
+        }
+    }
+
+    /// Whether the server said that there is nothing (any more) at this address.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Status(403 | 404 | 410))
+    }
+
+    /// What the user can do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Tls(_) => "certificates beside the system's can be given with `SSL_CERT_FILE` or pip's `cert` setting",
+            Self::Status(401 | 407) => "the server wants credentials: they may stand in the index URL",
+            Self::Connection(_) | Self::Stalled => "is the network up, and is the index the right one? another can be given with `--index URL`",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}

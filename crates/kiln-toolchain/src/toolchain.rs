@@ -1,0 +1,85 @@
+//! What a torch toolchain is, whoever provides it.
+//!
+//! A wheel of the catalog and an installed Python give the same type; the rest of the house cannot tell which.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use kiln_graph::{PathRef, RootBinding, RootName};
+
+use crate::names::LibraryExports;
+use kiln_format::Version;
+
+/// Where a toolchain came from. For records and messages only: nothing may depend on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// A wheel of the catalog.
+    Wheel {
+        /// File name of the wheel.
+        file: String,
+        /// Sha256 of the whole wheel, as lower-case hexadecimal text.
+        sha256: String,
+        /// Sha256 of the wheel's `RECORD`, as lower-case hexadecimal text.
+        record_sha256: String,
+    },
+    /// An existing Python environment that has torch.
+    System {
+        /// The interpreter that was named.
+        python: PathBuf,
+        /// The directory that holds `torch/`.
+        site_packages: PathBuf,
+    },
+}
+
+/// The C++ language level that the umbrella headers of a torch release want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CxxLevel {
+    /// `gnu++17`: torch before 2.12.
+    Gnu17,
+    /// `gnu++20`: torch from 2.12 on.
+    Gnu20,
+}
+
+impl CxxLevel {
+    /// The value of `-std=`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gnu17 => "gnu++17",
+            Self::Gnu20 => "gnu++20",
+        }
+    }
+
+    /// The level whose [`CxxLevel::as_str`] is `text`.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Gnu17, Self::Gnu20].into_iter().find(|level| level.as_str() == text)
+    }
+}
+
+impl fmt::Display for CxxLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Headers and link names of one torch build.
+#[derive(Clone, Debug)]
+pub struct TorchToolchain {
+    /// Release, without a local part (`2.13.0`, not `2.13.0+cu130`).
+    pub version: Version,
+    /// The CUDA release that this torch was built with (`13.0`); none for a CPU build.
+    pub cuda: Option<Version>,
+    /// Where it came from.
+    pub provider: Provider,
+    /// Name of the root that the include directories are relative to; it changes when the tree's content does.
+    pub root: RootName,
+    /// Where that root lies on this machine, and its digest.
+    pub binding: RootBinding,
+    /// Include directories in their order: `torch/include`, then `torch/include/torch/csrc/api/include`.
+    pub include_dirs: Vec<PathRef>,
+    /// What torch's libraries export, in link order.
+    pub exports: Vec<LibraryExports>,
+    /// Digest of everything above that decides a build's result, as lower-case hexadecimal text.
+    pub identity: String,
+    /// The language level that the umbrella headers want.
+    pub cxx_level: CxxLevel,
+}
