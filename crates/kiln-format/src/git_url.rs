@@ -1,0 +1,155 @@
+//! Addresses of git repositories, as `upstream` and `source` hold them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An absolute URL of a scheme that git knows, or the scp form `host:path`. The written text is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GitUrl(String);
+
+/// Why a text is no [`GitUrl`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GitUrlError {
+    /// A URL of a scheme that is not in [`GitUrl::SCHEMES`].
+    #[error("scheme `{}` is not one that git repositories are read from", .0.escape_debug())]
+    Scheme(String),
+    /// A URL of a known scheme that is malformed otherwise, and why.
+    #[error("`{}` is not a valid URL: {reason}", .text.escape_debug())]
+    Malformed {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Neither a URL nor the scp form.
+    #[error("`{}` is neither a git URL nor of the form `host:path`", .0.escape_debug())]
+    Form(String),
+}
+
+impl GitUrl {
+    /// The schemes of absolute URLs.
+    pub const SCHEMES: [&str; 7] = ["https", "http", "git", "ssh", "git+ssh", "git+https", "git+http"];
+
+    /// Checks `text`.
+    ///
+    /// # Errors
+    /// When the text is neither an absolute URL of a known scheme with a host, nor `host:path` with both parts not empty
+    /// and a path that does not start with `/`.
+    pub fn new(text: &str) -> Result<Self, GitUrlError> {
+        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(GitUrlError::Form(text.to_owned()));
+        }
+        let Some((before, after)) = text.split_once(':') else { return Err(GitUrlError::Form(text.to_owned())) };
+        if after.starts_with("//") {
+            let scheme = before.to_ascii_lowercase();
+            if !Self::SCHEMES.contains(&scheme.as_str()) {
+                return Err(GitUrlError::Scheme(before.to_owned()));
+            }
+            let malformed = |reason: String| GitUrlError::Malformed { text: text.to_owned(), reason };
+            let url = url::Url::parse(text).map_err(|error| malformed(error.to_string()))?;
+            if url.host_str().is_none_or(str::is_empty) {
+                return Err(malformed("it has no host".to_owned()));
+            }
+        } else if before.is_empty() || before.contains('/') || after.is_empty() || after.starts_with('/') {
+            return Err(GitUrlError::Form(text.to_owned()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The text as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The same address as a URL: the scp form `host:path` becomes `ssh://host/path`.
+    pub fn to_url(&self) -> String {
+        match self.0.split_once(':') {
+            Some((host, path)) if !path.starts_with("//") => format!("ssh://{host}/{path}"),
+            _ => self.0.clone(),
+        }
+    }
+}
+
+impl fmt::Display for GitUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for GitUrl {
+    type Err = GitUrlError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(text)
+    }
+}
+
+impl Serialize for GitUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for GitUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepted() {
+        for (text, url) in [
+            ("https://example.org/team/repo", "https://example.org/team/repo"),
+            ("git+ssh://git@example.org:22/repo", "git+ssh://git@example.org:22/repo"),
+            ("HTTP://example.org", "HTTP://example.org"),
+            ("git@example.org:team/repo.git", "ssh://git@example.org/team/repo.git"),
+            ("host:path", "ssh://host/path"),
+        ] {
+            let git_url: GitUrl = text.parse().unwrap();
+            assert_eq!((git_url.as_str(), git_url.to_url()), (text, url.to_owned()));
+            assert_eq!(serde_json::from_str::<GitUrl>(&serde_json::to_string(&git_url).unwrap()).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn refused() {
+        let messages: Vec<String> = [
+            "ftp://example.org/x",
+            "file:///srv/x",
+            "https://",
+            "https://exa mple.org",
+            "ssh:///srv/x",
+            "https://example.org:port/",
+            "host:",
+            ":path",
+            "host:/path",
+            "./a:b",
+            "plain",
+            "",
+        ]
+        .iter()
+        .map(|text| GitUrl::new(text).unwrap_err().to_string())
+        .collect();
+        insta::assert_snapshot!(messages.join("\n"), @"
+        scheme `ftp` is not one that git repositories are read from
+        scheme `file` is not one that git repositories are read from
+        `https://` is not a valid URL: empty host
+        `https://exa mple.org` is neither a git URL nor of the form `host:path`
+        `ssh:///srv/x` is not a valid URL: it has no host
+        `https://example.org:port/` is not a valid URL: invalid port number
+        `host:` is neither a git URL nor of the form `host:path`
+        `:path` is neither a git URL nor of the form `host:path`
+        `host:/path` is neither a git URL nor of the form `host:path`
+        `./a:b` is neither a git URL nor of the form `host:path`
+        `plain` is neither a git URL nor of the form `host:path`
+        `` is neither a git URL nor of the form `host:path`
+        ");
+        assert!(serde_json::from_str::<GitUrl>("\"plain\"").is_err());
+    }
+}

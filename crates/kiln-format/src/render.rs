@@ -1,0 +1,157 @@
+//! Diagnostics as text for people: the reason, the place, the line with a caret, a note and a hint.
+
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthChar as _;
+
+use crate::diagnostic::Diagnostic;
+use crate::source::SourceFile;
+
+/// How many columns a tab takes in a shown line.
+const TAB: &str = "    ";
+
+/// The text for `diagnostics` of `file`, in the given order, an empty line between two; without colour, and with a line
+/// break at the end where there is any.
+pub fn render(file: &SourceFile, diagnostics: &[Diagnostic]) -> String {
+    let mut out = String::new();
+    for (index, diagnostic) in diagnostics.iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        render_one(&mut out, file, diagnostic);
+    }
+    out
+}
+
+fn render_one(out: &mut String, file: &SourceFile, diagnostic: &Diagnostic) {
+    let report = file.report(diagnostic);
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{}[{}]: {}", report.level, report.code, report.message);
+    let number = report.line.to_string();
+    let margin = " ".repeat(number.len());
+    if let Some(span) = diagnostic.span {
+        let _ = writeln!(out, "{margin} --> {}:{}:{}", report.file, report.line, report.column);
+        let line = file.line(report.line);
+        let head = file.line_head(report.line, span.start);
+        // A span over several lines is marked to the end of its first line.
+        let marked = file.line_head(report.line, span.end).get(head.len()..).unwrap_or_default();
+        let indent = width(&shown(head));
+        let carets = width(&shown(marked)).max(1);
+        let _ = writeln!(out, "{margin} |");
+        let _ = writeln!(out, "{}", format!("{number} | {}", shown(line)).trim_end());
+        let _ = writeln!(out, "{margin} | {}{}", " ".repeat(indent), "^".repeat(carets));
+    } else {
+        let _ = writeln!(out, "{margin} --> {}", report.file);
+    }
+    if let Some(note) = report.note {
+        let _ = writeln!(out, "{margin} = {note}");
+    }
+    if let Some(hint) = report.hint {
+        let _ = writeln!(out, "hint: {hint}");
+    }
+}
+
+/// `text` as a terminal may show it: tabs as spaces, other control characters replaced.
+fn shown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\t' => out.push_str(TAB),
+            c if c.is_control() => out.push(char::REPLACEMENT_CHARACTER),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// How many terminal columns `text` takes, character by character, so that the width of a whole is the sum of its parts.
+fn width(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::span::Span;
+
+    fn show(text: &str, from: &str, to: &str) -> String {
+        let start = text.find(from).unwrap();
+        let end = text[start..].find(to).unwrap() + start + to.len();
+        render(&SourceFile::new("build.toml", text), &[Diagnostic::error("code", Span::new(start, end), "message")])
+    }
+
+    #[test]
+    fn whole() {
+        let text = "[torch]\n".repeat(9) + "srcs = [\"a.cpp\"]\n";
+        let start = text.find("srcs").unwrap();
+        let file = SourceFile::new("build.toml", text);
+        let diagnostic = Diagnostic::error("unknown-key", Span::new(start, start + 4), "unknown key `srcs` in [torch]")
+            .with_note("allowed here: `src`")
+            .with_hint("did you mean `src`?".to_owned());
+        let other = Diagnostic::warning("whole-file", None, "the file is odd");
+        insta::assert_snapshot!(render(&file, &[diagnostic, other]), @r#"
+        error[unknown-key]: unknown key `srcs` in [torch]
+           --> build.toml:10:1
+           |
+        10 | srcs = ["a.cpp"]
+           | ^^^^
+           = allowed here: `src`
+        hint: did you mean `src`?
+
+        warning[whole-file]: the file is odd
+          --> build.toml
+        "#);
+        assert_eq!(render(&file, &[]), "");
+    }
+
+    #[test]
+    fn carets_stand_below_what_they_mean() {
+        insta::assert_snapshot!(show("\ta\t= \"x\"\n", "\"x", "\""), @r#"
+        error[code]: message
+          --> build.toml:1:6
+          |
+        1 |     a    = "x"
+          |            ^
+        "#);
+        insta::assert_snapshot!(show("\"日本é\" = \"日x\"\r\n", "\"日x", "x\""), @r#"
+        error[code]: message
+          --> build.toml:1:9
+          |
+        1 | "日本é" = "日x"
+          |           ^^^^^
+        "#);
+        insta::assert_snapshot!(show("\u{feff}a = 1", "a", "a"), @"
+        error[code]: message
+          --> build.toml:1:1
+          |
+        1 | a = 1
+          | ^
+        ");
+        insta::assert_snapshot!(show("a = [\n 1,\n]", "[", "]"), @"
+        error[code]: message
+          --> build.toml:1:5
+          |
+        1 | a = [
+          |     ^
+        ");
+        insta::assert_snapshot!(show("a = \u{1b}[31m1", "1m", "1"), @"
+        error[code]: message
+          --> build.toml:1:8
+          |
+        1 | a = �[31m1
+          |        ^
+        ");
+    }
+
+    #[test]
+    fn a_place_after_the_end() {
+        let file = SourceFile::new("build.toml", "a = ");
+        insta::assert_snapshot!(render(&file, &[Diagnostic::note("syntax", Span::new(4, 4), "nothing there")]), @"
+        note[syntax]: nothing there
+          --> build.toml:1:5
+          |
+        1 | a =
+          |     ^
+        ");
+    }
+}
