@@ -1,0 +1,19 @@
+#include <torch/library.h>
+
+#include "registration.h"
+#include "torch_binding.h"
+
+TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
+  ops.def("relu(Tensor input) -> Tensor");
+  ops.def("relu_backward(Tensor grad_output, Tensor output) -> Tensor");
+}
+
+// A block of its own for each device: a build for one backend never names another's functions.
+#if defined(CPU_KERNEL)
+TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CPU, ops) {
+  ops.impl("relu", &relu);
+  ops.impl("relu_backward", &relu_backward);
+}
+#endif
+
+REGISTER_EXTENSION(TORCH_EXTENSION_NAME)
