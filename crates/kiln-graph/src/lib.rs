@@ -5,13 +5,22 @@
 //! This crate does not know what a kernel, CUDA or torch is.
 
 mod builtin;
+mod check;
+mod content;
+mod depfile;
 mod event;
 mod executor;
 mod fingerprint;
 mod graph;
 mod interrupt;
 mod outcome;
+mod place;
 mod plan;
+mod process;
+mod record;
+mod room;
+mod run;
+mod schedule;
 mod step;
 mod workdir;
 

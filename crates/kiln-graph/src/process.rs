@@ -1,0 +1,103 @@
+//! Runs programs, each in a process group of its own, and ends those groups when a run is interrupted.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+/// How often a program is tried that somebody still holds open for writing, and how long between. A thread that starts a
+/// program just while another one writes this one keeps it open for a moment.
+const BUSY_ATTEMPTS: usize = 25;
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// Whether it was asked to end before it did.
+    pub(crate) interrupted: bool,
+}
+
+/// The process groups of the programs that run.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    running: Mutex<BTreeMap<i32, Group>>,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    /// When it was asked to end.
+    asked: Option<Instant>,
+}
+
+impl Groups {
+    /// Runs `command`, which makes a process group of its own, and waits for its end.
+    pub(crate) fn run(&self, command: &mut Command) -> io::Result<Ended> {
+        let mut child = spawn(command)?;
+        let pid = Pid::from_child(&child);
+        self.lock().insert(pid.as_raw_nonzero().get(), Group::default());
+        let waited = wait_without_reaping(pid);
+        let interrupted = {
+            // While the child is a zombie its id, and so that of its group, belongs to nobody else.
+            let mut running = self.lock();
+            let asked = running.remove(&pid.as_raw_nonzero().get()).is_some_and(|group| group.asked.is_some());
+            if asked {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+            asked
+        };
+        let status = reap(&mut child, waited)?;
+        Ok(Ended { status, interrupted })
+    }
+
+    /// Asks every group to end that was not asked yet, and kills those that were asked more than `grace` ago. Called again
+    /// and again until all have ended.
+    pub(crate) fn terminate(&self, grace: Duration) {
+        for (&pid, group) in self.lock().iter_mut() {
+            let Some(pid) = Pid::from_raw(pid) else { continue };
+            // A group that is gone needs no signal.
+            let _ = match group.asked {
+                None => {
+                    group.asked = Some(Instant::now());
+                    kill_process_group(pid, Signal::TERM)
+                }
+                Some(asked) if asked.elapsed() > grace => kill_process_group(pid, Signal::KILL),
+                Some(_) => Ok(()),
+            };
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<i32, Group>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 1..BUSY_ATTEMPTS {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => sleep(BUSY_PAUSE),
+            result => return result,
+        }
+    }
+    command.spawn()
+}
+
+fn wait_without_reaping(pid: Pid) -> io::Result<()> {
+    loop {
+        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn reap(child: &mut Child, waited: io::Result<()>) -> io::Result<ExitStatus> {
+    let status = child.wait()?;
+    waited.map(|()| status)
+}
