@@ -4,7 +4,7 @@
 //! "error: "; advice stands in [`Error::hint`].
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::http::HttpError;
 use crate::zip::ZipError;
@@ -187,12 +187,30 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of a damaged or hostile zip file.
+    pub(crate) fn zip(file: &str, source: ZipError) -> Self {
+        match source {
+            ZipError::Member { name, reason } => Self::Member { file: file.to_owned(), member: name, reason },
+            source => Self::Zip { file: file.to_owned(), source },
+        }
+    }
+
+    /// The error of a failed request.
+    pub(crate) fn fetch(what: &str) -> impl Fn(HttpError) -> Self {
+        move |source| Self::Fetch { what: what.to_owned(), source }
+    }
+
+    /// The error of a failed file operation in the store.
+    pub(crate) fn store(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Store { action, path: path.to_owned(), source }
+    }
+
     /// What the user can do about it; to be printed after the message.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoIndex { asked } => {
                 let asked: String = asked.iter().map(|line| format!("\n  {line}")).collect();
-                Some(format!("give one with `--index URL`, or set `url` in `[index]` of `kiln.toml`; asked in vain:{asked}"))
+                Some(format!("give one with `--index URL` or in `[index]` of `kiln.toml`; asked in vain:{asked}"))
             }
             Self::UnknownTorch { known, .. } if !known.is_empty() => Some(format!("the catalog has {}", known.join(", "))),
             Self::Offline { command, .. } => Some(format!("run `{command}` while online")),

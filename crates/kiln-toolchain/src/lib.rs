@@ -1,18 +1,29 @@
 //! Where compilers, headers and link stubs come from.
 
 mod catalog;
+mod default_index;
 mod error;
 mod event;
 mod http;
+mod index;
+pub mod make_catalog;
 mod names;
 mod provision;
+mod store;
 mod toolchain;
-mod zip;
+mod version_py;
+mod wheel;
+pub mod zip;
 
 pub use catalog::{Catalog, TorchRelease};
+pub use default_index::{
+    BuiltInIndex, DefaultIndex, IndexOrigin, IndexSettings, PipFile, ask_pip, certificate_files, default_index, pip_config_paths,
+};
 pub use error::Error;
 pub use event::{FetchEvent, FetchSink};
-pub use http::{AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Request, Response, RetryPolicy, Traffic, Transport, Trust, UreqTransport};
-pub use names::{LibraryExports, NameSet};
-pub use provision::{IndexSource, ProvisionOptions, Provisioner, StoreEntry};
+pub use http::{
+    AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Request, Response, RetryPolicy, Traffic, Transport, Trust, UreqTransport,
+};
+pub use names::{CodedSet, LibraryExports, NameSet, NamesError, is_of_runtime};
+pub use provision::{Network, ProvisionOptions, Provisioner, StoreEntry};
 pub use toolchain::{CxxLevel, Provider, TorchToolchain};

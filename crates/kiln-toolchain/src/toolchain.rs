@@ -49,6 +49,11 @@ impl CxxLevel {
         }
     }
 
+    /// The level that the umbrella headers of torch `version` want.
+    pub fn of_torch(version: &Version) -> Self {
+        if (version.major(), version.minor()) < (2, 12) { Self::Gnu17 } else { Self::Gnu20 }
+    }
+
     /// The level whose [`CxxLevel::as_str`] is `text`.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Gnu17, Self::Gnu20].into_iter().find(|level| level.as_str() == text)

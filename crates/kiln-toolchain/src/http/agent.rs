@@ -42,7 +42,9 @@ impl UreqTransport {
     pub fn new(options: &AgentOptions) -> Result<Self, Error> {
         let proxy = match &options.proxy {
             None => None,
-            Some(text) => Some(ureq::Proxy::new(text).map_err(|cause| Error::Proxy { proxy: shown_proxy(text), reason: cause.to_string() })?),
+            Some(text) => {
+                Some(ureq::Proxy::new(text).map_err(|cause| Error::Proxy { proxy: shown_proxy(text), reason: cause.to_string() })?)
+            }
         };
         let config = Agent::config_builder()
             .http_status_as_error(false)

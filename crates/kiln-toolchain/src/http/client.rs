@@ -148,7 +148,7 @@ impl<'a> Client<'a> {
                     if part.bytes.len().saturating_sub(before) >= PROGRESS {
                         attempt = 1;
                     }
-                    self.pause(url, attempt, failure, None)?;
+                    self.pause(url, attempt, failure)?;
                     attempt += 1;
                 }
             }
@@ -171,8 +171,8 @@ impl<'a> Client<'a> {
         }
         if part.bytes.is_empty() {
             (part.total, part.etag) = (total, response.headers.etag.clone());
-        } else if part.total != total || part.etag != response.headers.etag {
-            return Err(protocol("the file changed while it was read".to_owned()));
+        } else if let Some(reason) = difference((part.total, &part.etag), (total, &response.headers.etag)) {
+            return Err(HttpFault::Changed(reason).at(url));
         }
         let (wanted, before) = (missing.end.saturating_sub(missing.start), part.bytes.len());
         self.copy(&found, &mut response, wanted, |piece| {
@@ -230,19 +230,19 @@ impl<'a> Client<'a> {
         loop {
             match call() {
                 Ok(value) => return Ok(value),
-                Err(failure) => self.pause(url, attempt, failure, None)?,
+                Err(failure) => self.pause(url, attempt, failure)?,
             }
             attempt += 1;
         }
     }
 
     /// Waits before the next try, or gives the failure back if there is none.
-    fn pause(&self, url: &Url, attempt: u32, failure: HttpError, after: Option<Duration>) -> Result<(), HttpError> {
+    fn pause(&self, url: &Url, attempt: u32, failure: HttpError) -> Result<(), HttpError> {
         if attempt >= self.retry.attempts || !failure.fault.is_transient() {
             return Err(failure);
         }
         let doubled = self.retry.first_delay.saturating_mul(1 << (attempt - 1).min(6));
-        let after = after.unwrap_or_else(|| doubled + doubled.mul_f64(random() / 2.0)).min(MAX_RETRY_AFTER);
+        let after = failure.retry_after.unwrap_or_else(|| doubled + doubled.mul_f64(random() / 2.0)).min(MAX_RETRY_AFTER);
         let reason = failure.fault.to_string();
         self.tell(FetchEvent::Retry { url: redacted(url), attempt, attempts: self.retry.attempts, after, reason });
         std::thread::sleep(after);
@@ -259,10 +259,22 @@ impl<'a> Client<'a> {
             match response.status {
                 200..=299 => return Ok((at, response)),
                 301 | 302 | 303 | 307 | 308 => at = redirected(&at, &response.headers)?,
-                status => return Err(HttpFault::Status(status).at(&at)),
+                status => {
+                    let retry_after = response.headers.retry_after;
+                    return Err(HttpError { retry_after, ..HttpFault::Status(status).at(&at) });
+                }
             }
         }
         Err(HttpFault::Protocol(format!("more than {MAX_REDIRECTS} redirects")).at(url))
+    }
+}
+
+/// Says how the whole file of one answer differs from that of another, by length and `ETag`.
+pub(crate) fn difference(before: (Option<u64>, &Option<String>), now: (Option<u64>, &Option<String>)) -> Option<String> {
+    match (before, now) {
+        ((Some(before), _), (Some(now), _)) if before != now => Some(format!("it had {before} bytes, now {now}")),
+        ((_, Some(before)), (_, Some(now))) if before != now => Some("its `ETag` is another one".to_owned()),
+        _ => None,
     }
 }
 

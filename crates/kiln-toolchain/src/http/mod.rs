@@ -10,11 +10,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 pub use self::agent::{AgentOptions, UreqTransport};
-pub(crate) use self::client::{Answer, Client};
+pub(crate) use self::client::{Answer, Client, difference};
 pub use self::client::{RetryPolicy, Traffic};
 pub use self::trust::Trust;
-pub(crate) use self::url::{Credentials, redacted};
 pub use self::url::IndexUrl;
+pub(crate) use self::url::{Credentials, redacted};
 
 /// One GET request, without redirects and retries.
 #[derive(Clone, Debug)]
@@ -79,6 +79,8 @@ pub struct HttpError {
     pub url: String,
     /// What went wrong.
     pub fault: HttpFault,
+    /// How long the server wants to be left alone.
+    pub retry_after: Option<Duration>,
 }
 
 /// How a request failed.
@@ -104,6 +106,9 @@ pub enum HttpFault {
         /// Received bytes.
         got: u64,
     },
+    /// The file is not the one that the answer before was about. Holds what differs.
+    #[error("the file changed while it was read: {0}")]
+    Changed(String),
     /// The answer makes no sense. Holds what is wrong with it.
     #[error("{0}")]
     Protocol(String),
@@ -112,7 +117,7 @@ pub enum HttpFault {
 impl HttpFault {
     /// The error of this fault at `url`.
     pub fn at(self, url: &::url::Url) -> HttpError {
-        HttpError { url: redacted(url), fault: self }
+        HttpError { url: redacted(url), fault: self, retry_after: None }
     }
 
     /// Whether the same request may well succeed a little later.
@@ -120,7 +125,7 @@ impl HttpFault {
         match self {
             Self::Connection(_) | Self::Stalled | Self::Truncated { .. } => true,
             Self::Status(status) => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
-            Self::Tls(_) | Self::Protocol(_) => false,
+            Self::Tls(_) | Self::Changed(_) | Self::Protocol(_) => false,
         }
     }
 
@@ -134,7 +139,9 @@ impl HttpFault {
         let hint = match self {
             Self::Tls(_) => "certificates beside the system's can be given with `SSL_CERT_FILE` or pip's `cert` setting",
             Self::Status(401 | 407) => "the server wants credentials: they may stand in the index URL",
-            Self::Connection(_) | Self::Stalled => "is the network up, and is the index the right one? another can be given with `--index URL`",
+            Self::Connection(_) | Self::Stalled => {
+                "is the network up, and is the index the right one? another can be given with `--index URL`"
+            }
             _ => return None,
         };
         Some(hint.to_owned())

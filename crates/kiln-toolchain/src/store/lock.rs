@@ -1,0 +1,39 @@
+//! Locks between processes.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+
+use super::create_dirs;
+use crate::error::Error;
+
+/// A lock that is held until it is dropped or the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Locks `path`, which is created if need be and never removed. `waiting` is told, once, who holds it.
+    pub(crate) fn acquire(path: &Path, waiting: impl FnOnce(Option<u32>)) -> Result<Self, Error> {
+        if let Some(dir) = path.parent() {
+            create_dirs(dir)?;
+        }
+        let mut file =
+            File::options().read(true).write(true).create(true).truncate(false).open(path).map_err(Error::store("open", path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                // The holder's word on itself is for people only.
+                let _ = file.read_to_string(&mut text);
+                waiting(text.trim().parse().ok());
+                file.lock().map_err(Error::store("lock", path))?;
+            }
+            Err(TryLockError::Error(cause)) => return Err(Error::store("lock", path)(cause)),
+        }
+        let said = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| writeln!(file, "{}", std::process::id()));
+        said.map_err(Error::store("write", path))?;
+        Ok(Self { _file: file })
+    }
+}

@@ -1,0 +1,153 @@
+//! Wheels, read without being installed or fetched whole.
+
+mod record;
+mod runs;
+mod source;
+
+use std::collections::BTreeSet;
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+pub(crate) use self::source::{Pin, Source};
+
+use self::record::Record;
+use self::runs::runs;
+use crate::error::Error;
+use crate::zip::{Limits, Member, TAIL, find_end, parse_directory};
+
+/// `RECORD` of the largest known wheels has half a megabyte.
+const MAX_RECORD: u64 = 64 << 20;
+
+/// Which members of a wheel are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selection {
+    /// Whole directories, ending in a slash.
+    pub(crate) dirs: &'static [&'static str],
+    /// Single files.
+    pub(crate) files: &'static [&'static str],
+    /// Bytes of all members together, inflated, at most.
+    pub(crate) max_size: u64,
+}
+
+impl Selection {
+    /// Whether the member called `name` is wanted.
+    fn takes(&self, name: &str) -> bool {
+        self.files.contains(&name) || self.dirs.iter().any(|dir| name.starts_with(dir))
+    }
+
+    /// The selection as text, for the digest of what comes of it.
+    pub(crate) fn key(&self) -> String {
+        self.dirs.iter().chain(self.files).map(|name| format!("{name}\n")).collect()
+    }
+}
+
+/// A file out of a wheel, verified.
+pub(crate) struct Extracted<'a> {
+    /// Its path in the wheel.
+    pub(crate) path: &'a str,
+    /// Its content.
+    pub(crate) content: &'a [u8],
+    /// Sha256 of the content.
+    pub(crate) sha256: [u8; 32],
+}
+
+/// A wheel whose directory and `RECORD` were read and verified.
+pub(crate) struct Wheel {
+    members: Vec<Member>,
+    record: Record,
+}
+
+impl Wheel {
+    /// Reads the directory and `RECORD` of the wheel behind `source`.
+    pub(crate) fn open(source: &mut Source<'_>) -> Result<Self, Error> {
+        let (file, size) = (source.pin().file, source.pin().size);
+        let tail = source.read_tail(TAIL.min(size))?;
+        let end = find_end(&tail, size).map_err(|cause| Error::zip(file, cause))?;
+        let limits = Limits::default();
+        if end.directory_size > limits.directory {
+            let reason = format!("its zip directory has {} bytes, more than {}", end.directory_size, limits.directory);
+            return Err(Error::WrongWheel { file: file.to_owned(), url: source.shown(), reason });
+        }
+        let directory = source.read_tail(size.saturating_sub(end.directory_start))?;
+        let directory = usize::try_from(end.directory_size).ok().and_then(|len| directory.get(..len)).unwrap_or_default();
+        let members = parse_directory(directory, &end, &limits).map_err(|cause| Error::zip(file, cause))?;
+        let record = read_record(source, &members)?;
+        Ok(Self { members, record })
+    }
+
+    /// Fetches the selected members in as few requests as their places allow, verifies each and hands it to `sink`, in
+    /// the order in which they lie in the file.
+    pub(crate) fn extract(
+        &self,
+        source: &mut Source<'_>,
+        selection: &Selection,
+        sink: &mut dyn FnMut(Extracted<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let file = source.pin().file;
+        let selected: Vec<&Member> = self.members.iter().filter(|member| !member.is_dir() && selection.takes(&member.name)).collect();
+        self.check(file, &selected, selection)?;
+        for run in runs(&selected) {
+            let bytes = source.read(run.range.clone())?;
+            for member in run.members {
+                let extent = member.start.checked_sub(run.range.start).zip(member.end.checked_sub(run.range.start));
+                let extent = extent.and_then(|(start, end)| bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?));
+                let content = member.extract(extent.unwrap_or_default()).map_err(|cause| Error::zip(file, cause))?;
+                let sha256: [u8; 32] = Sha256::digest(&content).into();
+                if self.record.entry(&member.name).is_none_or(|entry| entry.sha256 != sha256) {
+                    let reason = format!("has sha256 {}, which is not what `{}` says", HEXLOWER.encode(&sha256), self.record.name());
+                    return Err(Error::Member { file: file.to_owned(), member: member.name.clone(), reason });
+                }
+                sink(Extracted { path: &member.name, content: &content, sha256 })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the selected members with `RECORD`, before any of them is fetched: the directory is not pinned, `RECORD` is.
+    fn check(&self, file: &str, selected: &[&Member], selection: &Selection) -> Result<(), Error> {
+        let refuse = |member: &str, reason: String| Err(Error::Member { file: file.to_owned(), member: member.to_owned(), reason });
+        let mut total: u64 = 0;
+        for member in selected {
+            let Some(entry) = self.record.entry(&member.name) else {
+                return refuse(&member.name, format!("has no line with a sha256 in `{}`", self.record.name()));
+            };
+            if entry.size != member.size {
+                return refuse(&member.name, format!("has {} bytes, but {} in `{}`", member.size, entry.size, self.record.name()));
+            }
+            total = total.saturating_add(member.size);
+            if total > selection.max_size {
+                return refuse(&member.name, format!("exceeds the {} bytes that the selection may have", selection.max_size));
+            }
+        }
+        let present: BTreeSet<&str> = selected.iter().map(|member| member.name.as_str()).collect();
+        match self.record.names().find(|name| selection.takes(name) && !present.contains(name)) {
+            Some(missing) => refuse(missing, format!("is in `{}` but not in the wheel", self.record.name())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Fetches `RECORD`, compares it with its pin and reads it.
+fn read_record(source: &mut Source<'_>, members: &[Member]) -> Result<Record, Error> {
+    let (file, pin) = (source.pin().file, source.pin().record_sha256);
+    let refuse = |record: &str, reason: String| Error::Record { file: file.to_owned(), record: record.to_owned(), reason };
+    let mut found = members.iter().filter(|member| {
+        member.name.strip_suffix(".dist-info/RECORD").is_some_and(|project| !project.is_empty() && !project.contains('/'))
+    });
+    let member = match (found.next(), found.next()) {
+        (Some(member), None) => member,
+        (None, _) => return Err(refuse("*.dist-info/RECORD", "is missing".to_owned())),
+        (Some(_), Some(second)) => return Err(refuse(&second.name, "is not the only one".to_owned())),
+    };
+    if member.size > MAX_RECORD {
+        return Err(refuse(&member.name, format!("has {} bytes, more than {MAX_RECORD}", member.size)));
+    }
+    let extent = source.read(member.start..member.end)?;
+    let content = member.extract(&extent).map_err(|cause| Error::zip(file, cause))?;
+    let sha256 = HEXLOWER.encode(&Sha256::digest(&content));
+    if sha256 != pin {
+        return Err(refuse(&member.name, format!("has sha256 {sha256}, but the catalog pins {pin}")));
+    }
+    Record::parse(&member.name, &content).map_err(|reason| refuse(&member.name, reason))
+}
