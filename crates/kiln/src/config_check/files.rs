@@ -1,0 +1,230 @@
+//! Listed sources and include directories: there, inside the project, and of a kind that is compiled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kiln_format::build::Framework;
+use kiln_format::{BackendName, Build, Diagnostic, ProjectPath, Spanned};
+
+use crate::project::is_source_name;
+
+/// Whether a file with this name is compiled by itself in a component of `backend` (`None`: the binding, which is plain C++). Other
+/// listed files are inputs: headers.
+pub fn is_translation_unit(name: &str, backend: Option<BackendName>) -> bool {
+    let Some((_, extension)) = name.rsplit_once('.') else { return false };
+    let extension = extension.to_ascii_lowercase();
+    match extension.as_str() {
+        "c" | "c++" | "cc" | "cpp" | "cxx" => true,
+        "cu" => matches!(backend, Some(BackendName::Cuda | BackendName::Rocm)),
+        "hip" => backend == Some(BackendName::Rocm),
+        "m" | "mm" | "metal" => backend == Some(BackendName::Metal),
+        "asc" => backend == Some(BackendName::Cann),
+        _ => false,
+    }
+}
+
+pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
+    let Ok(resolved) = root.canonicalize() else {
+        return vec![Diagnostic::error("missing-file", None, format!("the project directory `{}` cannot be read", root.display()))];
+    };
+    let mut checker = Checker { root: resolved, listings: BTreeMap::new(), own_registration: BTreeSet::new(), diagnostics: Vec::new() };
+    checker.component(build, build.framework.src(), build.framework.include(), None);
+    for kernel in &build.kernels {
+        checker.component(build, &kernel.src, &kernel.include, Some(kernel.backend.value));
+    }
+    checker.diagnostics
+}
+
+struct Checker {
+    /// The project, links resolved.
+    root: PathBuf,
+    /// Names in directories that were read, by directory relative to the project; none for what is no directory.
+    listings: BTreeMap<String, Option<BTreeSet<String>>>,
+    /// Directories whose own `registration.h` was reported.
+    own_registration: BTreeSet<String>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Checker {
+    fn component(&mut self, build: &Build, src: &[Spanned<ProjectPath>], include: &[Spanned<ProjectPath>], backend: Option<BackendName>) {
+        for source in src {
+            if !self.exists(source) {
+                continue;
+            }
+            if self.root.join(source.as_str()).is_dir() {
+                self.diagnostics.push(
+                    Diagnostic::error("not-a-file", source.span, format!("`{}` is a directory", source.value))
+                        .with_hint("`src` lists files; directories for headers go to `include`".to_owned()),
+                );
+                continue;
+            }
+            self.kind(source, backend);
+            if matches!(build.framework, Framework::Torch(_)) {
+                self.registration(source);
+            }
+        }
+        for dir in include {
+            if self.exists(dir) && !self.root.join(dir.as_str()).is_dir() {
+                self.diagnostics.push(
+                    Diagnostic::error("not-a-directory", dir.span, format!("`{}` is not a directory", dir.value))
+                        .with_hint("`include` lists directories".to_owned()),
+                );
+            }
+        }
+    }
+
+    /// Reports a listed path that is not there under exactly this name, or that a link leads out of the project.
+    fn exists(&mut self, path: &Spanned<ProjectPath>) -> bool {
+        let mut done = String::new();
+        for part in path.as_str().split('/').filter(|part| !part.is_empty()) {
+            let listing = self.listing(&done);
+            let found = listing.as_ref().is_some_and(|names| names.contains(part));
+            if !found {
+                let near = listing.and_then(|names| names.into_iter().find(|name| is_near(name, part)));
+                let hint = near.map(|near| {
+                    let rest = path.as_str().get(joined(&done, part).len()..).unwrap_or_default();
+                    format!("there is `{}`", joined(&done, &near) + rest)
+                });
+                let message = format!("`{}` does not exist", path.value);
+                self.diagnostics.push(Diagnostic::error("missing-file", path.span, message).with_hint(hint));
+                return false;
+            }
+            done = joined(&done, part);
+        }
+        match self.root.join(path.as_str()).canonicalize() {
+            Ok(resolved) if resolved.starts_with(&self.root) => true,
+            Ok(_) => {
+                let message = format!("`{}` is reached by a link that leaves the project", path.value);
+                let hint = "copy the files into the project, or list them where they are by making that the project".to_owned();
+                self.diagnostics.push(Diagnostic::error("outside-project", path.span, message).with_hint(hint));
+                false
+            }
+            Err(e) => {
+                let message = format!("`{}` cannot be read: {e}", path.value);
+                self.diagnostics.push(Diagnostic::error("missing-file", path.span, message));
+                false
+            }
+        }
+    }
+
+    /// The names in a directory of the project. They are read instead of asked for, because file systems that ignore case would say
+    /// yes to a name that others do not have.
+    fn listing(&mut self, dir: &str) -> Option<BTreeSet<String>> {
+        let root = &self.root;
+        let read = |dir: &str| Some(fs::read_dir(root.join(dir)).ok()?.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect());
+        self.listings.entry(dir.to_owned()).or_insert_with(|| read(dir)).clone()
+    }
+
+    fn kind(&mut self, source: &Spanned<ProjectPath>, backend: Option<BackendName>) {
+        let name = source.file_name();
+        if is_translation_unit(name, backend) || (is_source_name(name) && !is_unit_elsewhere(name)) {
+            return;
+        }
+        let (what, hint) = match (is_unit_elsewhere(name), backend) {
+            (true, Some(backend)) => {
+                (format!("`{name}` is not compiled in a {backend} kernel"), Some("list it in a kernel of its backend"))
+            }
+            (true, None) => {
+                (format!("`{name}` is not compiled in the binding, which is C++"), Some("list it in a `[kernel.*]` of its backend"))
+            }
+            (false, _) => (format!("`{name}` is neither a source nor a header: nothing uses it"), None),
+        };
+        self.diagnostics.push(Diagnostic::warning("unused-source", source.span, what).with_hint(hint.map(str::to_owned)));
+    }
+
+    fn registration(&mut self, source: &Spanned<ProjectPath>) {
+        let dir = source.as_str().rsplit_once('/').map_or("", |(dir, _)| dir).to_owned();
+        let has = self.listing(&dir).is_some_and(|names| names.contains("registration.h"));
+        if has && self.own_registration.insert(dir.clone()) {
+            let message = format!("`{}` is used in place of the generated header", joined(&dir, "registration.h"));
+            let hint = "remove it unless it is meant to differ".to_owned();
+            self.diagnostics.push(Diagnostic::warning("own-registration", source.span, message).with_hint(hint));
+        }
+    }
+}
+
+/// Whether some component compiles a file of this name.
+fn is_unit_elsewhere(name: &str) -> bool {
+    BackendName::ALL.into_iter().any(|backend| is_translation_unit(name, Some(backend)))
+}
+
+fn joined(dir: &str, name: &str) -> String {
+    if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
+}
+
+/// Whether two names differ in case and in `-` for `_` only, or one has `.cc` or the like for the other's `.cpp`.
+pub(super) fn is_near(a: &str, b: &str) -> bool {
+    let plain = |name: &str| name.to_lowercase().replace('-', "_");
+    let (a, b) = (plain(a), plain(b));
+    let stem = |name: &str| match name.rsplit_once('.') {
+        Some((stem, extension)) if is_translation_unit(&format!("x.{extension}"), None) => stem.to_owned(),
+        _ => name.to_owned(),
+    };
+    a == b || stem(&a) == stem(&b)
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_format::render;
+
+    use super::super::testing::Project;
+
+    const HEAD: &str = "[torch]\nsrc = [\"torch-ext/torch_binding.cpp\"]\n";
+
+    fn rendered(project: &Project) -> String {
+        render(&project.build.source, &super::check(project.root(), &project.build))
+    }
+
+    #[test]
+    fn nothing_to_say() {
+        let project = Project::new(
+            &format!(
+                "{HEAD}include = [\".\", \"cpu\"]\n[kernel.relu]\nbackend = \"cpu\"\ndepends = [\"torch\"]\nsrc = [\"cpu/relu.cpp\", \"cpu/relu.h\"]\n"
+            ),
+            &["torch-ext/torch_binding.cpp", "cpu/relu.cpp", "cpu/relu.h"],
+        );
+        assert_eq!(rendered(&project), "");
+    }
+
+    #[test]
+    fn missing_files_with_near_misses() {
+        let project = Project::new(
+            &format!(
+                "{HEAD}include = [\"inc\", \"cpu/Relu.cpp\"]\n[kernel.relu]\nbackend = \"cpu\"\ndepends = [\"torch\"]\n\
+                 src = [\"cpu/relu.cpp\", \"CPU/Relu.cpp\", \"cpu/relu.cc\", \"gone/x.cpp\", \"cpu\"]\n"
+            ),
+            &["torch-ext/torch-binding.cpp", "cpu/Relu.cpp"],
+        );
+        insta::assert_snapshot!(rendered(&project), @"");
+    }
+
+    #[test]
+    fn links_out_of_the_project() {
+        let outside = Project::new(HEAD, &["secret.cpp", "inc/x.h"]);
+        let project = Project::new("[torch]\nsrc = [\"a.cpp\", \"inside.cpp\"]\ninclude = [\"inc\"]\n", &["b.cpp"]);
+        std::os::unix::fs::symlink(outside.root().join("secret.cpp"), project.root().join("a.cpp")).unwrap();
+        std::os::unix::fs::symlink(outside.root().join("inc"), project.root().join("inc")).unwrap();
+        std::os::unix::fs::symlink("b.cpp", project.root().join("inside.cpp")).unwrap();
+        insta::assert_snapshot!(rendered(&project), @"");
+    }
+
+    #[test]
+    fn files_that_are_not_compiled_there() {
+        let project = Project::new(
+            "[torch]\nsrc = [\"b.cu\"]\n[kernel.k]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"k.cpp\", \"k.cu\", \"notes.txt\", \"Makefile\"]\n\
+             [kernel.g]\nbackend = \"cuda\"\ndepends = []\nsrc = [\"k.cu\", \"k.cuh\", \"x.inl\"]\n",
+            &["b.cu", "k.cpp", "k.cu", "k.cuh", "x.inl", "notes.txt", "Makefile"],
+        );
+        insta::assert_snapshot!(rendered(&project), @"");
+    }
+
+    #[test]
+    fn own_registration_header_is_told_once() {
+        let project = Project::new(
+            "[torch]\nsrc = [\"torch-ext/a.cpp\", \"torch-ext/b.cpp\"]\n",
+            &["torch-ext/a.cpp", "torch-ext/b.cpp", "torch-ext/registration.h"],
+        );
+        insta::assert_snapshot!(rendered(&project), @"");
+    }
+}

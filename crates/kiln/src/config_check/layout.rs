@@ -1,0 +1,102 @@
+//! The Python package of the project: where loaders expect it, and without names that are generated.
+
+use std::fs;
+use std::path::Path;
+
+use kiln_format::{Build, Diagnostic};
+
+use super::files::is_near;
+use crate::{ops_py, package};
+
+pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
+    // The package's name follows from the kernel's, so that is where every remark points.
+    let at = build.general.name.span;
+    let (ext, name) = (build.ext_dir(), build.python_name());
+    let package = format!("{ext}/{name}");
+    let error = |message: String| Diagnostic::error("layout", at, message);
+
+    if !root.join(ext).is_dir() {
+        let near = names(root).into_iter().find(|n| n != ext && squeezed(n) == squeezed(ext) && root.join(n).is_dir());
+        let hint = near.map(|near| format!("rename `{near}` to `{ext}`"));
+        return vec![
+            error(format!("the directory `{ext}` does not exist"))
+                .with_note(format!("it holds the Python package `{name}`"))
+                .with_hint(hint),
+        ];
+    }
+    if !root.join(&package).is_dir() {
+        let near = names(&root.join(ext)).into_iter().find(|n| *n != name && is_near(n, &name) && root.join(ext).join(n).is_dir());
+        let hint = near.map(|near| format!("rename `{ext}/{near}` to `{package}`"));
+        let note = format!("kernel `{}` is the Python package `{name}`", build.general.name.value);
+        return vec![error(format!("the Python package `{package}` does not exist")).with_note(note).with_hint(hint)];
+    }
+    let mut diagnostics = Vec::new();
+    let has = |file: &str| root.join(&package).join(file).exists();
+    if !has("__init__.py") {
+        let near = names(&root.join(&package)).into_iter().find(|n| n.ends_with(".py") && squeezed(n) == squeezed("__init__.py"));
+        let hint = near.map(|near| format!("rename `{package}/{near}` to `{package}/__init__.py`"));
+        diagnostics.push(error(format!("`{package}/__init__.py` does not exist")).with_hint(hint));
+    }
+    if has(&name) {
+        let hint = format!("move its files to `{package}`, or give it another name");
+        diagnostics.push(error(format!("`{package}/{name}` would be imported in place of the kernel by older loaders")).with_hint(hint));
+    }
+    if has(package::METADATA) {
+        diagnostics.push(error(format!("`{package}/{}` has the name of a generated file", package::METADATA)));
+    }
+    if has(ops_py::FILE_NAME) {
+        let message = format!("`{package}/{}` is not shipped: the generated one takes its place", ops_py::FILE_NAME);
+        diagnostics.push(Diagnostic::note("layout", at, message));
+    }
+    diagnostics
+}
+
+/// The UTF-8 names in a directory, sorted; none when it cannot be read.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// A name without what is easily mistyped.
+fn squeezed(name: &str) -> String {
+    name.to_lowercase().chars().filter(|c| !matches!(c, '-' | '_' | ' ')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_format::render;
+
+    use super::super::testing::Project;
+
+    fn messages(files: &[&str]) -> String {
+        let project = Project::new("[torch]\n", files);
+        render(&project.build.source, &super::check(project.root(), &project.build))
+    }
+
+    #[test]
+    fn nothing_to_say() {
+        assert_eq!(messages(&["torch-ext/my_relu/__init__.py", "torch-ext/my_relu/layers/metadata.json"]), "");
+    }
+
+    #[test]
+    fn no_ext_directory() {
+        insta::assert_snapshot!(messages(&["torch_ext/my_relu/__init__.py"]), @"");
+        assert!(!messages(&["x"]).contains("hint"));
+    }
+
+    #[test]
+    fn package_with_dashes() {
+        insta::assert_snapshot!(messages(&["torch-ext/my-relu/__init__.py", "torch-ext/other/__init__.py"]), @"");
+        assert!(!messages(&["torch-ext/other/__init__.py"]).contains("hint"));
+    }
+
+    #[test]
+    fn inside_the_package() {
+        insta::assert_snapshot!(
+            messages(&["torch-ext/my_relu/_init_.py", "torch-ext/my_relu/my_relu/x.py", "torch-ext/my_relu/metadata.json", "torch-ext/my_relu/_ops.py"]),
+            @""
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! What the file asks for and nothing can give: variants without code, ABI versions without a torch, keys without effect.
+
+use kiln_format::build::{Framework, StableAbi};
+use kiln_format::{BackendName, Build, Diagnostic, Spanned, Version};
+
+use super::files::is_translation_unit;
+use crate::matrix::Matrix;
+
+pub(super) fn check(build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    if build.general.license.is_none() {
+        diagnostics.push(
+            Diagnostic::error("missing-key", build.general.name.span, "`general.license` is missing: published metadata need it")
+                .with_hint("`kiln update-build --license ID` adds it".to_owned()),
+        );
+    }
+    diagnostics.extend(stable_abi(build, matrix));
+    diagnostics.extend(no_unit(build));
+    diagnostics.extend(bounds_without_effect(build));
+    diagnostics
+}
+
+/// The stable ABI of a compiled backend must be one that some torch of the matrix has.
+fn stable_abi(build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
+    let Framework::Torch(torch) = &build.framework else { return Vec::new() };
+    let compiled = |backend: &BackendName| build.kernels_for(*backend).next().is_some();
+    let newest = |backend: BackendName, version: &Spanned<Version>| {
+        matrix.newest_torch(backend).filter(|newest| *newest < version.major_minor()).map(|newest| {
+            Diagnostic::error("stable-abi-too-new", version.span, format!("no torch in the matrix provides stable ABI {}", version.value))
+                .with_note(format!("it needs torch {} or newer; the newest for {backend} is {newest}", version.major_minor()))
+        })
+    };
+    match &torch.stable_abi {
+        StableAbi::None => Vec::new(),
+        // One place: the backend whose newest torch is the oldest says it for all.
+        StableAbi::All(version) => {
+            let backends = build.backends().filter(compiled);
+            let first = backends.filter(|b| matrix.newest_torch(*b).is_some()).min_by_key(|b| matrix.newest_torch(*b));
+            first.and_then(|backend| newest(backend, version)).into_iter().collect()
+        }
+        // Entries for backends that are not listed have no effect, on purpose.
+        StableAbi::PerBackend(entries) => entries
+            .iter()
+            .filter(|(backend, _)| build.backends().any(|listed| listed == backend.value) && compiled(&backend.value))
+            .filter_map(|(backend, version)| newest(backend.value, version))
+            .collect(),
+    }
+}
+
+/// A compiled variant needs something to compile.
+fn no_unit(build: &Build) -> Vec<Diagnostic> {
+    if build.framework.src().iter().any(|source| is_translation_unit(source.file_name(), None)) {
+        return Vec::new();
+    }
+    let mut diagnostics = Vec::new();
+    for listed in &build.general.backends {
+        let backend = listed.value;
+        let units = |kernel: &kiln_format::build::Kernel| kernel.src.iter().any(|s| is_translation_unit(s.file_name(), Some(backend)));
+        let Some(first) = build.kernels_for(backend).next() else { continue };
+        if !build.kernels_for(backend).any(units) {
+            let message = format!("there is nothing to compile for {backend}: no `src` lists a translation unit");
+            diagnostics.push(
+                Diagnostic::error("no-translation-unit", first.name.span, message)
+                    .with_hint(format!("list a source such as a `.cpp`, or remove the kernels of {backend} to ship Python only for it")),
+            );
+        }
+    }
+    diagnostics
+}
+
+/// Bounds say which builds of a torch or toolkit are compiled for; where nothing is compiled they say nothing.
+fn bounds_without_effect(build: &Build) -> Vec<Diagnostic> {
+    let noarch = matches!(build.framework, Framework::TorchNoarch(_));
+    let listed = build.backends().any(|backend| backend == BackendName::Cuda);
+    if !noarch && listed {
+        return Vec::new();
+    }
+    let why = if noarch { "the kernel is Python only" } else { "`general.backends` does not list cuda" };
+    let bounds = [("minver", &build.general.cuda_minver), ("maxver", &build.general.cuda_maxver)];
+    bounds
+        .into_iter()
+        .filter_map(|(key, bound)| bound.as_ref().map(|bound| (key, bound.span)))
+        .map(|(key, span)| Diagnostic::warning("unused-key", span, format!("`general.cuda.{key}` has no effect: {why}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_format::render;
+
+    use super::super::testing::Project;
+    use crate::matrix::Matrix;
+
+    const CPU: &str = "[kernel.k]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"k.cpp\"]\n";
+
+    fn messages(rest: &str) -> String {
+        let project = Project::new(rest, &[]);
+        render(&project.build.source, &super::check(&project.build, &Matrix::builtin().unwrap()))
+    }
+
+    #[test]
+    fn stable_abi_beyond_the_matrix() {
+        assert_eq!(messages(&format!("[torch]\nstable-abi = \"2.15\"\n{CPU}")), "");
+        insta::assert_snapshot!(messages(&format!("[torch]\nstable-abi = \"2.16\"\n{CPU}")), @"");
+        insta::assert_snapshot!(messages(&format!("[torch.stable-abi]\ncpu = \"9.9\"\ncuda = \"9.9\"\nxpu = \"9.9\"\n{CPU}")), @"");
+    }
+
+    #[test]
+    fn nothing_to_compile() {
+        let headers = CPU.replace("k.cpp", "k.h");
+        insta::assert_snapshot!(messages(&format!("[torch]\nsrc = [\"b.h\"]\n{headers}")), @"");
+        assert_eq!(messages(&format!("[torch]\nsrc = [\"b.cpp\"]\n{headers}")), "");
+        assert_eq!(messages("[torch]\n"), "");
+        assert!(messages(&format!("[torch]\n{}", CPU.replace("\"k.cpp\"", ""))).contains("nothing to compile for cpu"));
+    }
+
+    #[test]
+    fn bounds_that_say_nothing() {
+        insta::assert_snapshot!(messages("[torch-noarch]\n[general.cuda]\nminver = \"13.0\"\nmaxver = \"13.2\"\n"), @"");
+        assert_eq!(messages(&format!("[torch]\n[general.cuda]\nminver = \"13.0\"\n{CPU}")), "");
+    }
+}

@@ -1,0 +1,26 @@
+//! What is wrong with a project beyond the text of its `build.toml`: its files, its layout, and what the matrix offers it.
+//!
+//! `kiln check-config` runs these checks, and so does every build before it starts anything.
+
+mod files;
+mod layout;
+mod meaning;
+#[cfg(test)]
+mod testing;
+
+use std::path::Path;
+
+use kiln_format::{Build, Diagnostic};
+
+use crate::matrix::Matrix;
+
+pub use self::files::is_translation_unit;
+
+/// All remarks on the project in `root`, in the order of its `build.toml`, which every place points into.
+pub fn check(root: &Path, build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
+    let mut diagnostics = files::check(root, build);
+    diagnostics.extend(layout::check(root, build));
+    diagnostics.extend(meaning::check(build, matrix));
+    diagnostics.sort_by_key(|d| (d.span.map(|span| span.start), d.level));
+    diagnostics
+}

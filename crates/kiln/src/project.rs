@@ -1,0 +1,222 @@
+//! A project directory: its `build.toml`, its optional `kiln.toml`, and the files that decide what it is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kiln_format::{Build, Diagnostic, Level, SourceFile, render};
+use thiserror::Error;
+
+use crate::ops_id::SourceSet;
+use crate::settings_file::{self, Settings};
+use crate::shipped::{ShippedError, shipped_files};
+
+/// Name of the project file.
+pub const BUILD_TOML: &str = "build.toml";
+/// Names in a project that are Kiln's own outputs: never read as sources, never counted as changes.
+pub const OWN: [&str; 2] = ["build", ".kiln"];
+
+/// Extensions of files that C-family compilers read, translation units and what they include.
+const SOURCE_EXTENSIONS: [&str; 24] = [
+    "c", "c++", "cc", "cpp", "cu", "cuh", "cxx", "def", "h", "h++", "hh", "hip", "hpp", "hxx", "inc", "inl", "ipp", "ixx", "m", "metal",
+    "mm", "tcc", "tpp", "txx",
+];
+
+/// A project could not be opened.
+#[derive(Debug, Error)]
+pub enum ProjectError {
+    /// There is nothing at the path.
+    #[error("there is no directory `{}`", path.display())]
+    Missing {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path is no directory.
+    #[error("`{}` is not a directory", path.display())]
+    NotADirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The directory has no `build.toml`.
+    #[error("`{}` has no build.toml", path.display())]
+    NoBuildToml {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file could not be read.
+    #[error("failed to read `{}`", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is not UTF-8, which TOML must be.
+    #[error("`{}` is not UTF-8: byte {offset} is no text", path.display())]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// Offset of the first bad byte.
+        offset: usize,
+    },
+}
+
+impl ProjectError {
+    /// What the user can do about it, if anything.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotADirectory { path } if path.file_name().is_some_and(|name| name == BUILD_TOML) => {
+                let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                Some(format!("give the directory that holds it: `{}`", parent.display()))
+            }
+            Self::NoBuildToml { .. } => Some("run Kiln in the directory that holds build.toml, or give that directory".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// A file of the project and what there is to say about it.
+#[derive(Clone, Debug)]
+pub struct Remarks {
+    /// The file, which the places point into.
+    pub source: Arc<SourceFile>,
+    /// What there is to say, in the order of the file.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What became of a project directory. Faults in its files are no errors here: [`Project::build`] tells whether it can be used.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// The directory, absolute, links resolved.
+    pub root: PathBuf,
+    /// The model of `build.toml`, when it has no error.
+    pub build: Option<Build>,
+    /// What `kiln.toml` says; the default where there is none.
+    pub settings: Settings,
+    /// Remarks on `build.toml`.
+    pub build_toml: Remarks,
+    /// Remarks on `kiln.toml`, when there is one.
+    pub kiln_toml: Option<Remarks>,
+}
+
+impl Project {
+    /// Reads the project in `dir`.
+    ///
+    /// # Errors
+    /// When `dir` is no directory, has no `build.toml`, or one of the two files cannot be read as text.
+    pub fn open(dir: &Path) -> Result<Self, ProjectError> {
+        let root = match fs::metadata(dir) {
+            Ok(meta) if meta.is_dir() => dir.canonicalize().map_err(|source| ProjectError::Io { path: dir.to_owned(), source })?,
+            Ok(_) => return Err(ProjectError::NotADirectory { path: dir.to_owned() }),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Err(ProjectError::Missing { path: dir.to_owned() });
+            }
+            Err(source) => return Err(ProjectError::Io { path: dir.to_owned(), source }),
+        };
+        // Messages show the path as the user would write it.
+        let shown = |name: &str| if dir == Path::new(".") { name.to_owned() } else { dir.join(name).display().to_string() };
+        let text = read_text(&dir.join(BUILD_TOML))?.ok_or_else(|| ProjectError::NoBuildToml { path: dir.to_owned() })?;
+        let parsed = kiln_format::build::parse(&shown(BUILD_TOML), &text);
+        let (mut settings, mut kiln_toml) = (Settings::default(), None);
+        if let Some(text) = read_text(&dir.join(settings_file::FILE_NAME))? {
+            let (read, diagnostics) = settings_file::parse(&text);
+            settings = read;
+            kiln_toml = Some(Remarks { source: Arc::new(SourceFile::new(shown(settings_file::FILE_NAME), text)), diagnostics });
+        }
+        let build_toml = Remarks { source: parsed.source, diagnostics: parsed.diagnostics };
+        Ok(Self { root, build: parsed.build, settings, build_toml, kiln_toml })
+    }
+
+    /// Every remark as text for people, `build.toml` first.
+    pub fn render(&self) -> String {
+        let texts = self.remarks().map(|remarks| render(&remarks.source, &remarks.diagnostics));
+        texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// How many remarks of `level` there are.
+    pub fn count(&self, level: Level) -> usize {
+        self.remarks().flat_map(|remarks| &remarks.diagnostics).filter(|diagnostic| diagnostic.level == level).count()
+    }
+
+    fn remarks(&self) -> impl Iterator<Item = &Remarks> {
+        std::iter::once(&self.build_toml).chain(&self.kiln_toml)
+    }
+
+    /// The path of `matrix.file` in `kiln.toml`, when it is set.
+    pub fn matrix_file(&self) -> Option<PathBuf> {
+        self.settings.matrix_file.as_ref().map(|file| self.root.join(&file.value))
+    }
+}
+
+fn read_text(path: &Path) -> Result<Option<String>, ProjectError> {
+    match fs::read(path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(e) => Err(ProjectError::NotUtf8 { path: path.to_owned(), offset: e.utf8_error().valid_up_to() }),
+        },
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ProjectError::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Whether a file is a C-family source or header by its extension, or by having none (as headers of the C++ library have).
+pub(crate) fn is_source_name(name: &str) -> bool {
+    match name.rsplit_once('.') {
+        Some((stem, extension)) => !stem.is_empty() && SOURCE_EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str()),
+        None => false,
+    }
+}
+
+/// The files that decide what the project in `root` is: both project files, every listed source with the sources and headers beside
+/// it, those below the include directories, and the shipped Python. What is not there is left out; the configuration checks report it.
+///
+/// # Errors
+/// When a file of the package cannot be shipped.
+pub fn source_set(root: &Path, build: &Build) -> Result<SourceSet, ShippedError> {
+    let mut files = BTreeMap::new();
+    let mut add = |name: &str| {
+        let path = root.join(name);
+        if path.is_file() {
+            files.insert(name.to_owned(), path);
+        }
+    };
+    for name in [BUILD_TOML, settings_file::FILE_NAME] {
+        add(name);
+    }
+    let kernels = || build.kernels.iter();
+    for source in build.framework.src().iter().chain(kernels().flat_map(|kernel| &kernel.src)) {
+        add(source.as_str());
+        let dir = source.as_str().rsplit_once('/').map_or("", |(dir, _)| dir);
+        walk(root, dir, false, &mut add);
+    }
+    for include in build.framework.include().iter().chain(kernels().flat_map(|kernel| &kernel.include)) {
+        walk(root, include.as_str(), true, &mut add);
+    }
+    let package = format!("{}/{}", build.ext_dir(), build.python_name());
+    for (name, path) in shipped_files(root, &package, &build.shipped_extensions())? {
+        files.insert(format!("{package}/{name}"), path);
+    }
+    Ok(SourceSet { files })
+}
+
+/// Gives the sources and headers in `dir` to `add`, with `deep` those of its sub-directories too. Hidden directories, linked ones and
+/// Kiln's own outputs are left out.
+fn walk(root: &Path, dir: &str, deep: bool, add: &mut impl FnMut(&str)) {
+    let Ok(entries) = fs::read_dir(root.join(dir)) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => {
+                if deep && !name.starts_with('.') && !OWN.contains(&path.as_str()) {
+                    walk(root, &path, deep, add);
+                }
+            }
+            Ok(_) if is_source_name(&name) => add(&path),
+            _ => {}
+        }
+    }
+}
