@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::suggest::quoted;
+
 /// A CUDA capability as `cuda-capabilities` lists it: `^[0-9]+\.[0-9]+[af]?(\+PTX)?$`, such as `9.0a` or `12.0+PTX`.
 ///
 /// Ordered numerically: by major, minor, suffix, then without PTX before with PTX.
@@ -40,7 +42,7 @@ pub struct NpuArch(String);
 
 /// Why a text is no architecture of the kind that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} `{}` is not of the form {form}", .text.escape_debug())]
+#[error("{kind} {} is not of the form {form}", quoted(.text))]
 pub struct ArchError {
     /// The text.
     pub text: String,

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::suggest::quoted;
+
 /// What runs a kernel. In alphabetical order, which is also their order as values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BackendName {
@@ -28,7 +30,7 @@ pub enum BackendName {
 
 /// A text that names no backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown backend `{}`", .0.escape_debug())]
+#[error("unknown backend {}", quoted(.0))]
 pub struct UnknownBackend(
     /// The text.
     pub String,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::backend::BackendName;
+use crate::suggest::quoted;
 
 /// An entry of a kernel's `depends`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +37,7 @@ pub enum Dependency {
 
 /// A text that names no [`Dependency`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown dependency `{}`", .0.escape_debug())]
+#[error("unknown dependency {}", quoted(.0))]
 pub struct UnknownDependency(
     /// The text.
     pub String,
@@ -138,7 +139,7 @@ pub struct RepoId(String);
 
 /// A text that is no [`RepoId`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("repository id `{}` is not of the form `owner/name`", .0.escape_debug())]
+#[error("repository id {} is not of the form `owner/name`", quoted(.0))]
 pub struct RepoIdError(
     /// The text.
     pub String,

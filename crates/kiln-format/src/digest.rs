@@ -9,6 +9,8 @@ use data_encoding::BASE64;
 use serde::Serialize;
 use sha2::{Sha256, Sha512};
 
+use crate::suggest::quoted;
+
 /// Files at the top of a directory that describe the others and so cannot be among them.
 const DESCRIPTIONS: [&str; 2] = ["metadata.json", "metadata.json.sigstore"];
 
@@ -61,13 +63,13 @@ pub enum DigestViolation {
         actual: DigestAlgorithm,
     },
     /// A file that is expected is not there.
-    #[error("`{}` is missing", .0.escape_debug())]
+    #[error("{} is missing", quoted(.0))]
     Missing(String),
     /// A file has other content.
-    #[error("`{}` has another content than its digest says", .0.escape_debug())]
+    #[error("{} has another content than its digest says", quoted(.0))]
     Mismatch(String),
     /// A file is there that is not expected.
-    #[error("`{}` is not in the digest", .0.escape_debug())]
+    #[error("{} is not in the digest", quoted(.0))]
     Unknown(String),
 }
 

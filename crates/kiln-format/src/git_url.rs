@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::suggest::quoted;
+
 /// An absolute URL of a scheme that git knows, or the scp form `host:path`. The written text is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GitUrl(String);
@@ -13,10 +15,10 @@ pub struct GitUrl(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GitUrlError {
     /// A URL of a scheme that is not in [`GitUrl::SCHEMES`].
-    #[error("scheme `{}` is not one that git repositories are read from", .0.escape_debug())]
+    #[error("scheme {} is not one that git repositories are read from", quoted(.0))]
     Scheme(String),
     /// A URL of a known scheme that is malformed otherwise, and why.
-    #[error("`{}` is not a valid URL: {reason}", .text.escape_debug())]
+    #[error("{} is not a valid URL: {reason}", quoted(.text))]
     Malformed {
         /// The text.
         text: String,
@@ -24,7 +26,7 @@ pub enum GitUrlError {
         reason: String,
     },
     /// Neither a URL nor the scp form.
-    #[error("`{}` is neither a git URL nor of the form `host:path`", .0.escape_debug())]
+    #[error("{} is neither a git URL nor of the form `host:path`", quoted(.0))]
     Form(String),
 }
 

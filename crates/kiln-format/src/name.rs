@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::suggest::quoted;
+
 /// The name of a kernel: `^[a-z][-a-z0-9]*[a-z0-9]$`, so at least two characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelName(String);
@@ -16,16 +18,16 @@ pub enum KernelNameError {
     #[error("a kernel name cannot be empty")]
     Empty,
     /// One character.
-    #[error("kernel name `{}` is too short: it needs two characters or more", .0.escape_debug())]
+    #[error("kernel name {} is too short: it needs two characters or more", quoted(.0))]
     TooShort(String),
     /// Starts with something else than a lower-case letter.
-    #[error("kernel name `{}` must start with a lower-case letter", .0.escape_debug())]
+    #[error("kernel name {} must start with a lower-case letter", quoted(.0))]
     Start(String),
     /// Ends in a dash.
-    #[error("kernel name `{}` must not end in a dash", .0.escape_debug())]
+    #[error("kernel name {} must not end in a dash", quoted(.0))]
     End(String),
     /// Holds a character other than `a-z`, `0-9` and `-`.
-    #[error("kernel name `{}` contains `{}`: only lower-case letters, digits and dashes are allowed", .0.escape_debug(), .1.escape_debug())]
+    #[error("kernel name {} contains {}: only lower-case letters, digits and dashes are allowed", quoted(.0), quoted(&.1.to_string()))]
     Character(String, char),
 }
 

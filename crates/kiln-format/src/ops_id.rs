@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::backend::BackendName;
 use crate::name::KernelName;
+use crate::suggest::quoted;
 
 /// `_<python name>_<backend>_<unique id>`: at once a file stem, a Python module, an op namespace and a C token.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,10 +19,10 @@ pub enum OpsIdError {
     #[error("a unique id cannot be empty")]
     Empty,
     /// Holds something else than ASCII letters, digits and underscores.
-    #[error("unique id `{}` contains `{}`: only letters, digits and underscores are allowed", .0.escape_debug(), .1.escape_debug())]
+    #[error("unique id {} contains {}: only letters, digits and underscores are allowed", quoted(.0), quoted(&.1.to_string()))]
     Character(String, char),
     /// A whole id that is not of the form of one.
-    #[error("`{}` is not of the form `_name_backend_id`", .0.escape_debug())]
+    #[error("{} is not of the form `_name_backend_id`", quoted(.0))]
     Form(String),
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::suggest::quoted;
+
 /// A path inside the project: relative, `/`-separated, without `.`, `..` or empty components; empty for the root itself.
 ///
 /// Holds what the file says after `a/./b` and `a/../b` were resolved by name; links on disk are for the caller to check.
@@ -15,16 +17,16 @@ pub enum ProjectPathError {
     #[error("a path cannot be empty")]
     Empty,
     /// Starts at a file-system root or a drive.
-    #[error("`{}` is an absolute path: paths are relative to the project", .0.escape_debug())]
+    #[error("{} is an absolute path: paths are relative to the project", quoted(.0))]
     Absolute(String),
     /// Has more `..` than directories.
-    #[error("`{}` leaves the project", .0.escape_debug())]
+    #[error("path {} leaves the project", quoted(.0))]
     Outside(String),
     /// Uses the separator of Windows.
-    #[error("`{}` contains a backslash: `/` separates the parts of a path on every platform", .0.escape_debug())]
+    #[error("{} contains a backslash: `/` separates the parts of a path on every platform", quoted(.0))]
     Backslash(String),
     /// Holds a control character, which compilers' dependency files cannot carry.
-    #[error("`{}` contains a control character", .0.escape_debug())]
+    #[error("{} contains a control character", quoted(.0))]
     Control(String),
 }
 
@@ -139,11 +141,11 @@ mod tests {
         a path cannot be empty
         `/etc/x` is an absolute path: paths are relative to the project
         `C:/x` is an absolute path: paths are relative to the project
-        `C:\\x` is an absolute path: paths are relative to the project
-        `\\x` is an absolute path: paths are relative to the project
-        `a\\b` contains a backslash: `/` separates the parts of a path on every platform
-        `../x` leaves the project
-        `a/../../x` leaves the project
+        `C:\x` is an absolute path: paths are relative to the project
+        `\x` is an absolute path: paths are relative to the project
+        `a\b` contains a backslash: `/` separates the parts of a path on every platform
+        path `../x` leaves the project
+        path `a/../../x` leaves the project
         `a\nb` contains a control character
         ");
     }

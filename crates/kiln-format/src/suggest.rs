@@ -21,7 +21,12 @@ pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 
 /// `text` in backticks, with control characters escaped, so that no message can hold a line break or a terminal command.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::from("`");
+    format!("`{}`", escaped(text))
+}
+
+/// `text` with control characters escaped.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() {
             out.extend(c.escape_default());
@@ -29,7 +34,6 @@ pub(crate) fn quoted(text: &str) -> String {
             out.push(c);
         }
     }
-    out.push('`');
     out
 }
 

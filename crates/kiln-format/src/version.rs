@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use crate::suggest::quoted;
+
 /// A version `N(.N)*` with unsigned components, such as `2.11`.
 ///
 /// Equality, order and hash look at the numbers and ignore trailing zero components: `12`, `12.0` and `12.0.0` are one
@@ -24,7 +26,7 @@ pub enum VersionError {
     #[error("a version cannot be empty")]
     Empty,
     /// A component that is no number; holds the whole text.
-    #[error("`{}` is not a version of the form `2.11`", .0.escape_debug())]
+    #[error("malformed version {}: numbers separated by dots are expected, such as `2.11`", quoted(.0))]
     Malformed(String),
     /// A component that does not fit into 64 bits; holds the whole text.
     #[error("`{0}` has a component that is too large")]
@@ -224,7 +226,7 @@ mod tests {
             assert_eq!(Version::parse(text), Err(VersionError::Malformed(text.to_owned())), "{text}");
         }
         assert!(matches!(Version::parse("1.99999999999999999999"), Err(VersionError::TooLarge(_))));
-        insta::assert_snapshot!(VersionError::Malformed("a\n".into()), @r"`a\n` is not a version of the form `2.11`");
+        insta::assert_snapshot!(VersionError::Malformed("a\n".into()), @r"malformed version `a\n`: numbers separated by dots are expected, such as `2.11`");
     }
 
     fn any_version() -> impl Strategy<Value = Version> {

@@ -29,6 +29,13 @@ pub struct Build {
     pub kernels: Vec<Kernel>,
 }
 
+/// What an edition's module makes of a document: a [`Build`] without its file.
+pub(super) struct Contents {
+    pub(super) general: General,
+    pub(super) framework: Framework,
+    pub(super) kernels: Vec<Kernel>,
+}
+
 impl PartialEq for Build {
     fn eq(&self, other: &Self) -> bool {
         (&self.general, &self.framework, &self.kernels) == (&other.general, &other.framework, &other.kernels)

@@ -17,6 +17,7 @@ use crate::dependency::KernelDependency;
 use crate::digest::Digest;
 use crate::git_url::GitUrl;
 use crate::name::KernelName;
+use crate::suggest::quoted;
 
 /// What `metadata.json` holds, in the order in which it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub struct LoaderVersion(pub u64, pub u64, pub u64);
 
 /// A text that is no [`LoaderVersion`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a version of exactly three numbers", .0.escape_debug())]
+#[error("{} is not a version of exactly three numbers", quoted(.0))]
 pub struct LoaderVersionError(
     /// The text.
     pub String,
@@ -136,7 +137,7 @@ pub struct CommitId(String);
 
 /// A text that is no [`CommitId`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a commit id of 40 or 64 lower-case hexadecimal digits", .0.escape_debug())]
+#[error("{} is not a commit id of 40 or 64 lower-case hexadecimal digits", quoted(.0))]
 pub struct CommitIdError(
     /// The text.
     pub String,

@@ -11,6 +11,7 @@ use crate::dependency::{KernelDependency, KernelDependencyVersion};
 use crate::digest::{Digest, DigestAlgorithm};
 use crate::git_url::GitUrl;
 use crate::name::KernelName;
+use crate::suggest::quoted;
 
 /// Why a text is no metadata.
 #[derive(Debug, thiserror::Error)]
@@ -155,11 +156,11 @@ fn kernel_dependency(raw: RawKernelDependency) -> Result<KernelDependency, Metad
 fn digest(raw: RawDigest) -> Result<Digest, MetadataError> {
     let algorithm = DigestAlgorithm::from_name(&raw.algorithm).ok_or_else(|| MetadataError::Invalid {
         key: "digest.algorithm",
-        reason: format!("`{}` is neither `sha256` nor `sha512`", raw.algorithm.escape_debug()),
+        reason: format!("{} is neither `sha256` nor `sha512`", quoted(&raw.algorithm)),
     })?;
     for (path, hash) in &raw.files {
         if BASE64.decode(hash.as_bytes()).ok().is_none_or(|bytes| bytes.len() != algorithm.length()) {
-            let reason = format!("the hash of `{}` is no {} in base64", path.escape_debug(), algorithm.as_str());
+            let reason = format!("the hash of {} is no {} in base64", quoted(path), algorithm.as_str());
             return Err(MetadataError::Invalid { key: "digest.files", reason });
         }
     }

@@ -5,11 +5,12 @@ use std::str::FromStr;
 
 use super::{ArchFramework, ArchVariant, Compute, Cpu, CxxAbi, NoarchTarget, Os, Variant};
 use crate::backend::BackendName;
+use crate::suggest::quoted;
 use crate::version::MajorMinor;
 
 /// Why a text is no variant name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a variant name: {reason}", .name.escape_debug())]
+#[error("{} is not a variant name: {reason}", quoted(.name))]
 pub struct VariantError {
     /// The text.
     pub name: String,
@@ -118,16 +119,15 @@ pub(super) fn parse(name: &str) -> Result<Variant, String> {
     let [compute, cpu, os] = rest else {
         return Err(format!("compute, processor and operating system must follow the framework, but {} parts do", rest.len()));
     };
-    let compute =
-        parse_compute(compute).ok_or_else(|| format!("`{}` is no compute part such as `cpu` or `cu130`", compute.escape_debug()))?;
+    let compute = parse_compute(compute).ok_or_else(|| format!("{} is no compute part such as `cpu` or `cu130`", quoted(compute)))?;
     let cpu = [Cpu::Aarch64, Cpu::X86_64]
         .into_iter()
         .find(|known| known.as_str() == *cpu)
-        .ok_or_else(|| format!("`{}` is no processor part such as `x86_64`", cpu.escape_debug()))?;
+        .ok_or_else(|| format!("{} is no processor part such as `x86_64`", quoted(cpu)))?;
     let os = [Os::Darwin, Os::Linux, Os::Windows]
         .into_iter()
         .find(|known| known.as_str() == *os)
-        .ok_or_else(|| format!("`{}` is no operating system part such as `linux`", os.escape_debug()))?;
+        .ok_or_else(|| format!("{} is no operating system part such as `linux`", quoted(os)))?;
     Ok(Variant::Arch(ArchVariant { framework, compute, cpu, os }))
 }
 
@@ -138,7 +138,7 @@ fn noarch(target: &str) -> Result<Variant, String> {
             .into_iter()
             .find(|backend| backend.noarch_name() == target)
             .map(NoarchTarget::Backend)
-            .ok_or_else(|| format!("`{}` is no backend of a Python-only variant", target.escape_debug()))?,
+            .ok_or_else(|| format!("{} is no backend of a Python-only variant", quoted(target)))?,
     };
     Ok(Variant::Noarch(target))
 }

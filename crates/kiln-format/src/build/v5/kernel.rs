@@ -1,0 +1,104 @@
+//! The `[kernel.*]` tables of edition 5.
+
+use super::keys;
+use crate::backend::BackendName;
+use crate::build::checks::{self, Component};
+use crate::build::model::{Kernel, KernelOptions};
+use crate::build::reader::{Entry, Reader, Table, Wanted};
+use crate::build::values;
+use crate::code;
+use crate::diagnostic::Diagnostic;
+use crate::span::Spanned;
+use crate::suggest::{escaped, list, nearest};
+
+/// Reads every kernel; `None` when one of them does not say its backend, because checks that look for kernels of a
+/// backend would be misled.
+pub(super) fn read_all<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Option<Vec<Component>> {
+    let Some(entry) = root.get("kernel") else { return Some(Vec::new()) };
+    let table = reader.table(entry, "[kernel]")?;
+    // Collected first, so that a kernel without a backend does not keep the others from being read.
+    let kernels: Vec<Option<Component>> = table.entries.iter().map(|entry| read(reader, entry)).collect();
+    kernels.into_iter().collect()
+}
+
+fn read<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Component> {
+    let table = reader.table(entry, &format!("[kernel.{}]", key_text(entry.key)))?;
+    if entry.key.is_empty() {
+        reader.push(Diagnostic::error(code::INVALID_NAME, entry.key_span, "the name of a kernel's table cannot be empty"));
+    }
+    let backend = match table.get("backend") {
+        Some(entry) => kernel_backend(reader, entry),
+        None => reader.missing(&table, "backend", "backend = \"cpu\""),
+    };
+    keys::check_kernel(reader, &table, backend.as_ref().map(|backend| backend.value));
+    let src = match table.get("src") {
+        Some(entry) => values::path_list(reader, entry, "kernel.cpp"),
+        None => reader.missing(&table, "src", "src = [\"kernel.cpp\"]"),
+    };
+    let depends = match table.get("depends") {
+        Some(entry) => values::dependencies(reader, entry),
+        None => reader.missing(&table, "depends", "depends = [\"torch\"]"),
+    };
+    let include = values::paths(reader, &table, "include", "include");
+    let cxx_flags = values::flags(reader, &table, "cxx-flags");
+    let backend = backend?;
+    let name = Spanned::new(entry.key.to_owned(), entry.key_span);
+    let options = options(reader, &table, backend.value);
+    let contents = match (src, depends) {
+        (Some(src), Some(depends)) => {
+            Some(Kernel { name: name.clone(), backend: backend.clone(), src, depends, include, cxx_flags, options })
+        }
+        _ => None,
+    };
+    if let Some(kernel) = &contents {
+        checks::kernel(reader, kernel);
+    }
+    Some(Component { name, backend, contents })
+}
+
+/// A key as a header writes it: bare where possible.
+fn key_text(key: &str) -> String {
+    let bare = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    if bare { key.to_owned() } else { format!("\"{}\"", escaped(key)) }
+}
+
+/// A backend that can have kernels.
+fn kernel_backend<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Spanned<BackendName>> {
+    let text = reader.string(entry, Wanted::String)?;
+    let possible = || BackendName::ALL.into_iter().filter(|backend| backend.has_kernels()).map(BackendName::as_str);
+    let diagnostic = match text.parse::<BackendName>() {
+        Ok(backend) if backend.has_kernels() => return Some(Spanned::new(backend, text.span)),
+        Ok(backend) => {
+            let message = format!("there are no kernels to compile for backend `{backend}`");
+            Diagnostic::error(code::UNKNOWN_BACKEND, text.span, message)
+        }
+        Err(error) => {
+            let hint = nearest(&text, possible()).map(|name| format!("did you mean `{name}`?"));
+            Diagnostic::error(code::UNKNOWN_BACKEND, text.span, error.to_string()).with_hint(hint)
+        }
+    };
+    reader.push(diagnostic.with_note(format!("allowed here: {}", list(possible()))));
+    None
+}
+
+/// What only kernels for `backend` can say.
+fn options<'a>(reader: &mut Reader<'a>, table: &Table<'a>, backend: BackendName) -> KernelOptions {
+    match backend {
+        BackendName::Cuda => KernelOptions::Cuda {
+            capabilities: table.get("cuda-capabilities").and_then(|entry| values::archs(reader, entry, "9.0")),
+            flags: values::flags(reader, table, "cuda-flags"),
+            minver: table.get("cuda-minver").and_then(|entry| values::version(reader, entry)),
+        },
+        BackendName::Rocm => KernelOptions::Rocm {
+            archs: table.get("rocm-archs").and_then(|entry| values::archs(reader, entry, "gfx942")),
+            flags: values::flags(reader, table, "hip-flags"),
+        },
+        BackendName::Xpu => KernelOptions::Xpu { flags: values::flags(reader, table, "sycl-flags") },
+        BackendName::Cann => KernelOptions::Cann {
+            archs: table.get("npu-archs").and_then(|entry| values::archs(reader, entry, "dav-2201")),
+            flags: values::flags(reader, table, "asc-flags"),
+        },
+        BackendName::Metal => KernelOptions::Metal,
+        BackendName::Cpu | BackendName::Neuron | BackendName::Tpu => KernelOptions::Cpu,
+    }
+}
