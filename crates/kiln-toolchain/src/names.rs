@@ -1,13 +1,113 @@
 //! Names that shared libraries export.
+//!
+//! Linking needs names, not code. A [`NameSet`] of a library that is at hand is exact. One of the catalog is *coded*: it
+//! holds 20-bit fingerprints, so that all the libraries of a torch release fit into 0.3 MB, and takes a name for a member
+//! that is none about once in a million lookups. Such a name would link and fail on import, as it does with every
+//! other build tool; none of the right names is ever refused.
+//!
+//! A torch library also exports what its own link copied out of the C++ runtime. An extension must never bind to
+//! these copies (another torch may lack them): [`LibraryExports::offers`] leaves them out, and so does whoever makes a
+//! coded set ([`is_of_runtime`]).
+
+mod coded;
+mod embedded;
+mod file;
+mod runtime;
 
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
+
+pub use self::coded::CodedSet;
+pub use self::file::NamesError;
+pub(crate) use self::file::{decode, encode};
+pub use self::runtime::is_of_runtime;
+
+use crate::Error;
+
 /// A set of exported names.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NameSet(std::collections::BTreeSet<String>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameSet(Repr);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Repr {
+    /// Sorted, without duplicates.
+    Exact(Vec<String>),
+    Coded(CodedSet),
+}
+
+impl Default for NameSet {
+    /// The empty set.
+    fn default() -> Self {
+        Self(Repr::Exact(Vec::new()))
+    }
+}
+
+impl NameSet {
+    /// The set of just these names.
+    pub fn exact(names: impl IntoIterator<Item = String>) -> Self {
+        let mut names: Vec<String> = names.into_iter().collect();
+        names.sort_unstable();
+        names.dedup();
+        Self(Repr::Exact(names))
+    }
+
+    /// Whether `name` is in the set. Never false for a name that is; for a coded set true once in about a million times
+    /// for one that is not.
+    pub fn contains(&self, name: &str) -> bool {
+        match &self.0 {
+            Repr::Exact(names) => names.binary_search_by(|known| known.as_str().cmp(name)).is_ok(),
+            Repr::Coded(coded) => coded.contains(name),
+        }
+    }
+
+    /// How many names it has.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Exact(names) => names.len(),
+            Repr::Coded(coded) => coded.len(),
+        }
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The names in ascending order; none for a coded set, which does not know them.
+    pub fn names(&self) -> Option<&[String]> {
+        match &self.0 {
+            Repr::Exact(names) => Some(names),
+            Repr::Coded(_) => None,
+        }
+    }
+
+    /// Digest of the content, as lower-case hexadecimal text. An exact and a coded set of the same names differ.
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        match &self.0 {
+            Repr::Exact(names) => {
+                hasher.update(b"exact\n");
+                for name in names {
+                    hasher.update(name.as_bytes()).update(b"\n");
+                }
+            }
+            Repr::Coded(coded) => {
+                hasher.update(b"coded\n").update(&coded.encode());
+            }
+        }
+        HEXLOWER.encode(hasher.finalize().as_bytes())
+    }
+}
+
+impl From<CodedSet> for NameSet {
+    fn from(coded: CodedSet) -> Self {
+        Self(Repr::Coded(coded))
+    }
+}
 
 /// What one shared library exports.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryExports {
     /// SONAME of the library.
     pub soname: String,
@@ -15,7 +115,22 @@ pub struct LibraryExports {
     pub names: Arc<NameSet>,
 }
 
-/// The exports of the libraries of a catalog entry, by the entry's names file.
-pub(crate) fn of_catalog(_file: &str) -> Result<Vec<LibraryExports>, crate::Error> {
-    Ok(Vec::new())
+impl LibraryExports {
+    /// Whether an extension may take `name` from this library: it is exported and is not one of the C++ runtime's.
+    pub fn offers(&self, name: &str) -> bool {
+        self.names.contains(name) && !is_of_runtime(name)
+    }
 }
+
+/// The exports of the libraries of a catalog entry, by the entry's names file.
+///
+/// # Errors
+/// [`Error::Catalog`] when there is no such file or it is damaged.
+pub(crate) fn of_catalog(file: &str) -> Result<Vec<LibraryExports>, Error> {
+    let damaged = |reason: String| Error::Catalog { reason: format!("names file `{file}`: {reason}") };
+    let bytes = embedded::find(file).ok_or_else(|| damaged("is not there".to_owned()))?;
+    decode(bytes).map_err(|cause| damaged(cause.to_string()))
+}
+
+#[cfg(test)]
+mod tests;
