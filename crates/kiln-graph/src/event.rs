@@ -104,7 +104,8 @@ pub enum Event {
         label: String,
         /// Why it runs.
         reason: Reason,
-        /// The command with its real paths, program first; none for a builtin.
+        /// The command with its real paths, program first; none for a builtin. Own outputs are named where they will be
+        /// kept; they are made in a temporary directory.
         command: Option<Vec<String>>,
     },
     /// A step ended well.
@@ -130,7 +131,7 @@ pub enum Event {
         label: String,
         /// How it failed.
         failure: Failure,
-        /// The command with its real paths, program first; none for a builtin.
+        /// The command, as in [`Event::StepStarted`].
         command: Option<Vec<String>>,
         /// What the program wrote to stdout and stderr, untouched.
         output: Vec<u8>,

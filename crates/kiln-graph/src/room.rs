@@ -97,12 +97,14 @@ impl Room {
         }
         match exchange(&new, &place) {
             Ok(()) => Ok(()),
-            // Without an exchange there is a moment without outputs. Whoever dies in it leaves a step that runs again.
-            Err(_) => {
-                fs::rename(&place, self.dir.path().join("old"))?;
-                fs::rename(new, place)
-            }
+            Err(_) => self.move_aside(&new, &place),
         }
+    }
+
+    /// What does for an exchange where there is none. Whoever dies between the two renames leaves a step that runs again.
+    fn move_aside(&self, new: &Path, place: &Path) -> io::Result<()> {
+        fs::rename(place, self.dir.path().join("old"))?;
+        fs::rename(new, place)
     }
 }
 
@@ -182,6 +184,23 @@ mod tests {
         let room = Room::new(&work_dir, &step, ["three"]).unwrap();
         room.publish(&work_dir, &step).unwrap();
         assert!(work_dir.step_dir(&step).is_dir());
+    }
+
+    #[test]
+    fn without_an_exchange_the_old_outputs_move_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let work_dir = work_dir(dir.path());
+        let step = StepId("s".into());
+        let place = work_dir.step_dir(&step);
+        fs::create_dir(&place).unwrap();
+        fs::write(place.join("old"), "").unwrap();
+        let room = Room::new(&work_dir, &step, ["new"]).unwrap();
+        fs::write(room.out_dir().join("new"), "").unwrap();
+        room.move_aside(&room.out_dir(), &place).unwrap();
+        assert!(place.join("new").exists() && !place.join("old").exists());
+        drop(room);
+        assert_eq!(fs::read_dir(work_dir.tmp_dir()).unwrap().count(), 0);
+        assert!(exchange(&place, &dir.path().join("nothing")).is_err());
     }
 
     #[test]

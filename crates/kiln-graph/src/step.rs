@@ -173,8 +173,8 @@ pub struct Program {
     pub cwd: PathRef,
     /// The whole environment of the process. Part of the identity.
     pub env: BTreeMap<String, Arg>,
-    /// Environment that the process needs to work but that must not decide its result (`PATH`, `TMPDIR`): not part of
-    /// the identity.
+    /// Environment that the process needs to work but that must not decide its result (`PATH`): not part of the
+    /// identity. [`Program::env`] wins. `TMPDIR` is a fresh directory that goes with the run unless either of them has it.
     pub ambient: BTreeMap<String, PathBuf>,
     /// Name of the depfile (Make syntax) that the program writes beside its outputs, mentioned as [`Piece::Own`].
     pub depfile: Option<String>,

@@ -90,7 +90,8 @@ pub enum TryLock {
 }
 
 impl WorkDir {
-    /// Opens the work directory `path`, which must be absolute; makes it if it does not exist. Changes nothing in it.
+    /// Opens the work directory `path`, which must be absolute; makes it if it does not exist. Changes nothing in
+    /// it but for an empty lock file.
     ///
     /// # Errors
     /// [`WorkDirError::Relative`] or [`WorkDirError::Io`].

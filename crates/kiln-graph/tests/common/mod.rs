@@ -1,0 +1,174 @@
+//! What the integration tests share: a project in a temporary directory, and runs of it that say what happened.
+
+#![allow(dead_code, reason = "not every test uses everything")]
+
+pub(crate) mod project;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use kiln_graph::{Config, Counts, Event, Executor, Graph, Interrupt, LockedWorkDir, Outcome, OutputRef, Reason, StepId, WorkDir};
+use project::Project;
+
+/// A project in a directory that goes when the test ends.
+pub(crate) struct Tree {
+    pub(crate) project: Project,
+    pub(crate) temp: tempfile::TempDir,
+}
+
+/// What a run did.
+pub(crate) struct Report {
+    pub(crate) outcome: Outcome,
+    pub(crate) events: Vec<Event>,
+    /// Names of the files that the recording compiler was started for, in order.
+    pub(crate) started: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn counts(&self) -> (usize, usize, usize, usize) {
+        let Counts { ran, up_to_date, failed, skipped } = self.outcome.counts();
+        (ran, up_to_date, failed, skipped)
+    }
+
+    /// What ran, by label, and why.
+    pub(crate) fn reasons(&self) -> Vec<(String, Reason)> {
+        let reason = |event: &Event| match event {
+            Event::StepStarted { label, reason, .. } => Some((label.clone(), reason.clone())),
+            _ => None,
+        };
+        let mut reasons: Vec<_> = self.events.iter().filter_map(reason).collect();
+        reasons.sort_by(|a, b| a.0.cmp(&b.0));
+        reasons
+    }
+
+    /// What ran, by label, sorted.
+    pub(crate) fn ran(&self) -> Vec<String> {
+        self.reasons().into_iter().map(|(label, _)| label).collect()
+    }
+}
+
+impl Tree {
+    /// Three sources, of which two use one header and one another.
+    pub(crate) fn new() -> Self {
+        Self::below("project")
+    }
+
+    /// The same in a directory called `name`.
+    pub(crate) fn below(name: &str) -> Self {
+        let tree = Self::empty(name);
+        tree.write("include/one.h", "one\n");
+        tree.write("include/two.h", "#include deep.h\n");
+        tree.write("include/deep.h", "deep\n");
+        tree.write("src/a.c", "#include one.h\na\n");
+        tree.write("src/b.c", "#include one.h\n#include two.h\nb\n");
+        tree.write("src/c.c", "#include two.h\nc\n");
+        tree
+    }
+
+    /// A project without files.
+    pub(crate) fn empty(name: &str) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        // The system's temporary directory may be a link; the tests want one name only.
+        let dir = fs::canonicalize(temp.path()).unwrap().join(name);
+        fs::create_dir_all(dir.join("src")).unwrap();
+        fs::create_dir_all(dir.join("include")).unwrap();
+        Self { project: Project { dir, helper: helper() }, temp }
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.project.dir.join(path)
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        fs::remove_file(self.path(path)).unwrap();
+    }
+
+    pub(crate) fn lock(&self) -> LockedWorkDir {
+        lock(&self.project.work_dir())
+    }
+
+    /// Runs the project's graph.
+    pub(crate) fn run(&self) -> Report {
+        self.run_graph(&self.project.graph(), config(2))
+    }
+
+    pub(crate) fn run_graph(&self, graph: &Graph, config: Config) -> Report {
+        let before = self.starts().len();
+        let events = Mutex::new(Vec::new());
+        let outcome = Executor::new(&self.lock(), config).run(graph, &|event| events.lock().unwrap().push(event.clone()));
+        Report { outcome, events: events.into_inner().unwrap(), started: self.starts().split_off(before) }
+    }
+
+    /// All lines of the compiler's log.
+    pub(crate) fn log(&self) -> Vec<String> {
+        fs::read_to_string(self.project.log()).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    fn starts(&self) -> Vec<String> {
+        self.log().iter().filter_map(|line| line.strip_prefix("start ").map(str::to_owned)).collect()
+    }
+
+    /// The text of an output.
+    pub(crate) fn output(&self, step: &StepId, name: &str) -> String {
+        fs::read_to_string(self.output_path(step, name)).unwrap()
+    }
+
+    pub(crate) fn output_path(&self, step: &StepId, name: &str) -> PathBuf {
+        self.project.work_dir().join("out").join(step.as_str()).join(name)
+    }
+
+    /// What the project's graph should link to, made from nothing elsewhere.
+    pub(crate) fn clean_app(&self) -> String {
+        let clean = tempfile::tempdir().unwrap();
+        let graph = self.project.graph();
+        let locked = lock(clean.path());
+        let outcome = Executor::new(&locked, config(2)).run(&graph, &|_| {});
+        assert!(outcome.is_ok(), "{:?}", outcome.steps());
+        fs::read_to_string(outcome.output_path(&app(&graph))).unwrap()
+    }
+
+    /// What the project's graph was linked to.
+    pub(crate) fn app(&self) -> String {
+        let app = app(&self.project.graph());
+        self.output(&app.step, &app.name)
+    }
+
+    /// Asserts that another run has nothing to do and that the result is that of a clean build.
+    #[track_caller]
+    pub(crate) fn assert_settled(&self) {
+        let again = self.run();
+        assert_eq!(again.reasons(), []);
+        assert_eq!(again.started, Vec::<String>::new());
+        assert_eq!(self.app(), self.clean_app());
+        assert_eq!(self.leftovers(), Vec::<PathBuf>::new());
+    }
+
+    /// What lies in `tmp/`.
+    pub(crate) fn leftovers(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.project.work_dir().join("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+pub(crate) fn helper() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_kiln-graph-test-helper"))
+}
+
+pub(crate) fn config(jobs: usize) -> Config {
+    Config { jobs: jobs.try_into().unwrap(), ..Config::default() }
+}
+
+pub(crate) fn lock(dir: &Path) -> LockedWorkDir {
+    WorkDir::open(dir).unwrap().lock(None, &Interrupt::new(), &mut |_| {}).unwrap()
+}
+
+/// The file of the target `app`.
+pub(crate) fn app(graph: &Graph) -> OutputRef {
+    graph.targets().find(|(name, _)| *name == "app").unwrap().1[0].clone()
+}

@@ -1,0 +1,75 @@
+//! A build that is killed at any moment leaves a state from which the next one gives what a clean one gives.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+mod common;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::Tree;
+
+/// How often the build is killed.
+const POINTS: u64 = 60;
+
+/// Numbers that look random and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[test]
+fn killed_anywhere() {
+    let seed = std::env::var("KILN_TEST_SEED").map_or(20_260_101, |seed| seed.parse().unwrap());
+    println!("seed {seed} (KILN_TEST_SEED)");
+    let mut numbers = Numbers(seed);
+    let tree = Tree::new();
+    let drive = || {
+        let mut command = Command::new(&tree.project.helper);
+        command.arg("drive").arg(&tree.project.dir).arg("2").stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let start = Instant::now();
+    assert!(drive().status().unwrap().success());
+    // Kills are spread over about as long as a build takes, on this machine and just now.
+    let mut longest = start.elapsed();
+
+    let (mut killed, mut ended) = (0, 0);
+    for point in 0..POINTS {
+        // Edits, reverts and damage, so that records are old, new, or lie.
+        match numbers.below(6) {
+            0 => tree.write("include/one.h", &format!("one {}\n", numbers.below(2))),
+            1 => tree.write("include/deep.h", &format!("deep {}\n", numbers.below(2))),
+            2 => tree.write("src/a.c", &format!("#include one.h\n@sleep {}\na\n", numbers.below(4))),
+            3 => tree.write("src/b.c", &format!("#include one.h\n#include two.h\nb {}\n", numbers.below(2))),
+            4 => std::fs::remove_dir_all(tree.project.work_dir().join("out")).unwrap(),
+            _ => std::fs::remove_dir_all(tree.project.work_dir().join("records")).unwrap(),
+        }
+        let mut child = drive().spawn().unwrap();
+        let delay = longest.mul_f64(numbers.below(1000) as f64 / 1000.0);
+        std::thread::sleep(delay);
+        if child.try_wait().unwrap().is_none() {
+            child.kill().unwrap();
+            killed += 1;
+            longest = longest.mul_f64(1.1);
+        } else {
+            ended += 1;
+            longest = delay.max(Duration::from_millis(2));
+        }
+        child.wait().unwrap();
+        // Sometimes the next process is killed in the state that this one left.
+        if numbers.below(3) > 0 {
+            let report = tree.run();
+            assert!(report.outcome.is_ok(), "point {point}: {:?}", report.events);
+            assert_eq!(tree.app(), tree.clean_app(), "point {point}");
+        }
+    }
+    assert!(tree.run().outcome.is_ok());
+    tree.assert_settled();
+    println!("{killed} killed, {ended} had ended");
+    assert!(killed > POINTS / 3, "only {killed} of {POINTS} were killed before they ended");
+}

@@ -1,0 +1,430 @@
+//! What a graph accepts, what a step's identity is made of, and what a plan says.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use kiln_graph::{
+    Action, Arg, Graph, GraphError, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step,
+    StepId, Weight, write_file,
+};
+use proptest::prelude::*;
+
+fn root(name: &str) -> RootName {
+    RootName::new(name)
+}
+
+fn path(root_name: &str, path: &str) -> PathRef {
+    PathRef { root: root(root_name), path: path.to_owned() }
+}
+
+fn immutable(dir: &str, digest: &str) -> RootBinding {
+    RootBinding { dir: PathBuf::from(dir), kind: RootKind::Immutable { digest: digest.to_owned() } }
+}
+
+fn mutable(dir: &str) -> RootBinding {
+    RootBinding { dir: PathBuf::from(dir), kind: RootKind::Mutable }
+}
+
+fn graph() -> Graph {
+    let mut graph = Graph::new();
+    graph.bind_root(root("project"), mutable("/home/me/kernel")).unwrap();
+    graph.bind_root(root("torch"), immutable("/cache/torch", "abc")).unwrap();
+    graph
+}
+
+fn generate(graph: &mut Graph) -> StepId {
+    let step = Step {
+        verb: "Generating",
+        label: "registration.h".to_owned(),
+        action: Action::Builtin(write_file("registration.h", *b"#pragma once\n")),
+        inputs: Vec::new(),
+        outputs: vec!["registration.h".to_owned()],
+        weight: Weight { cpu_ms: 1, memory_mib: 1 },
+        resource: ResourceClass::Light,
+    };
+    graph.add(step).unwrap()
+}
+
+fn compile(header: &StepId) -> Step {
+    let own = |name: &str| Arg::default().with(Piece::Own(name.to_owned()));
+    let args = vec![
+        "-c".into(),
+        path("project", "cpu/relu.cpp").into(),
+        "-o".into(),
+        own("relu.o"),
+        "-MD".into(),
+        "-MF".into(),
+        own("relu.d"),
+        Arg::text("-I").with(Piece::Path(path("torch", "include"))),
+        Arg::text("-I").with(Piece::OutputDir(header.clone())),
+        Arg::text("-ffile-prefix-map=").with(Piece::WorkDir).and("=/work"),
+        "it's \"quoted\"".into(),
+    ];
+    Step {
+        verb: "Compiling",
+        label: "cpu/relu.cpp".to_owned(),
+        action: Action::Run(Program {
+            path: PathBuf::from("/usr/bin/g++-12"),
+            tool: "gcc 12.2.0".to_owned(),
+            args,
+            cwd: path("project", ""),
+            env: BTreeMap::from([("LC_ALL".to_owned(), Arg::text("C"))]),
+            ambient: BTreeMap::from([("PATH".to_owned(), PathBuf::from("/usr/bin"))]),
+            depfile: Some("relu.d".to_owned()),
+        }),
+        inputs: vec![Input::File(path("project", "flags.txt"))],
+        outputs: vec!["relu.o".to_owned()],
+        weight: Weight { cpu_ms: 9000, memory_mib: 700 },
+        resource: ResourceClass::Cpu,
+    }
+}
+
+fn program(step: &mut Step) -> &mut Program {
+    match &mut step.action {
+        Action::Run(program) => program,
+        Action::Builtin(_) => panic!("not a program"),
+    }
+}
+
+fn full() -> (Graph, StepId, StepId) {
+    let mut graph = graph();
+    let header = generate(&mut graph);
+    let object = graph.add(compile(&header)).unwrap();
+    (graph, header, object)
+}
+
+#[test]
+fn identities_are_stable() {
+    // Whoever changes these on purpose raises the format of the fingerprint.
+    let (_, header, object) = full();
+    insta::assert_snapshot!(header, @"bb17dae2818faef486c35a84896b9a9f");
+    insta::assert_snapshot!(object, @"fec62fa8eb4c99b0c309b8cf8fce9b81");
+}
+
+/// A change and what it is.
+type Change = (&'static str, fn(&mut Step));
+
+#[test]
+fn everything_that_may_change_the_result_changes_the_identity() {
+    let changes: [Change; 20] = [
+        ("nothing", |_| {}),
+        ("tool", |step| program(step).tool.push('x')),
+        ("an argument", |step| program(step).args.push("-g".into())),
+        ("order of arguments", |step| program(step).args.swap(4, 10)),
+        ("split of an argument", |step| program(step).args[4] = Arg::text("-M").and("D")),
+        ("empty piece", |step| program(step).args[4] = Arg::text("-MD").and("")),
+        ("two arguments for one", |step| {
+            program(step).args.splice(4..5, ["-M".into(), "D".into()]);
+        }),
+        ("text for a path", |step| program(step).args[1] = "project/cpu/relu.cpp".into()),
+        ("another path", |step| program(step).args[1] = path("project", "cpu/relu.cc").into()),
+        ("another root", |step| program(step).args[1] = path("torch", "cpu/relu.cpp").into()),
+        ("working directory", |step| program(step).cwd = path("project", "cpu")),
+        ("value in env", |step| drop(program(step).env.insert("LC_ALL".to_owned(), "D".into()))),
+        ("name in env", |step| drop(program(step).env.insert("LANG".to_owned(), "C".into()))),
+        ("order of name and value", |step| program(step).env = BTreeMap::from([("C".to_owned(), Arg::text("LC_ALL"))])),
+        ("name of the depfile", |step| {
+            program(step).depfile = Some("x.d".to_owned());
+            program(step).args[6] = Arg::default().with(Piece::Own("x.d".to_owned()));
+        }),
+        ("no depfile", |step| {
+            program(step).depfile = None;
+            program(step).args.remove(6);
+        }),
+        ("inputs", |step| step.inputs.clear()),
+        ("an output", |step| step.outputs.push("relu.d2".to_owned())),
+        ("name of an output", |step| {
+            step.outputs = vec!["x.o".to_owned()];
+            program(step).args[3] = Arg::default().with(Piece::Own("x.o".to_owned()));
+        }),
+        ("action", |step| step.action = Action::Builtin(write_file("relu.o", *b""))),
+    ];
+    let mut seen: BTreeMap<StepId, &str> = BTreeMap::new();
+    for (what, change) in changes {
+        let mut graph = graph();
+        let header = generate(&mut graph);
+        let mut step = compile(&header);
+        change(&mut step);
+        let id = graph.add(step).unwrap();
+        assert_eq!(id.as_str().len(), 32);
+        assert!(id.as_str().bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)));
+        if let Some(other) = seen.insert(id, what) {
+            panic!("{what} is as good as {other}");
+        }
+    }
+}
+
+#[test]
+fn how_a_step_is_shown_scheduled_and_located_does_not_change_the_identity() {
+    let (_, _, id) = full();
+    let changes: [Change; 6] = [
+        ("verb", |step| step.verb = "Building"),
+        ("label", |step| step.label.push('x')),
+        ("weight", |step| step.weight.cpu_ms += 1),
+        ("resource", |step| step.resource = ResourceClass::Link),
+        ("program", |step| program(step).path = PathBuf::from("/opt/gcc/bin/g++")),
+        ("ambient", |step| program(step).ambient.clear()),
+    ];
+    for (what, change) in changes {
+        let (mut graph, header, _) = full();
+        let mut step = compile(&header);
+        change(&mut step);
+        assert_eq!(graph.add(step).unwrap(), id, "{what}");
+        assert_eq!(graph.len(), 2, "{what}");
+        assert_eq!(graph.step(&id).unwrap().label, "cpu/relu.cpp", "the first one stays");
+    }
+    let mut elsewhere = Graph::new();
+    elsewhere.bind_root(root("project"), mutable("/other place")).unwrap();
+    elsewhere.bind_root(root("torch"), immutable("/other cache", "abc")).unwrap();
+    let header = generate(&mut elsewhere);
+    assert_eq!(elsewhere.add(compile(&header)).unwrap(), id);
+}
+
+#[test]
+fn the_digest_of_a_mentioned_root_changes_the_identity() {
+    let (_, header, id) = full();
+    for (torch, equal) in [(immutable("/cache/torch", "abd"), false), (mutable("/cache/torch"), false), (immutable("/x", "abc"), true)] {
+        let mut graph = Graph::new();
+        graph.bind_root(root("project"), mutable("/home/me/kernel")).unwrap();
+        graph.bind_root(root("torch"), torch).unwrap();
+        assert_eq!(generate(&mut graph), header, "it mentions no root");
+        assert_eq!(graph.add(compile(&header)).unwrap() == id, equal);
+    }
+}
+
+#[test]
+fn builtins_are_known_by_name_version_and_key() {
+    let id = |change: fn(&mut kiln_graph::Builtin)| {
+        let mut graph = graph();
+        let mut builtin = write_file("a", *b"text");
+        change(&mut builtin);
+        let mut step = compile(&generate(&mut graph));
+        step.action = Action::Builtin(builtin);
+        step.outputs = vec!["a".to_owned()];
+        graph.add(step).unwrap()
+    };
+    let ids = [
+        id(|_| {}),
+        id(|builtin| builtin.name = "other"),
+        id(|builtin| builtin.version += 1),
+        id(|builtin| builtin.key.push('x')),
+        id(|builtin| *builtin = write_file("a", *b"texT")),
+        id(|builtin| *builtin = write_file("b", *b"text")),
+    ];
+    assert_eq!(std::collections::BTreeSet::from(ids).len(), 6);
+}
+
+/// Adds the compile step after a change; gives the error.
+fn rejected(change: impl Fn(&mut Step)) -> String {
+    let mut graph = graph();
+    let header = generate(&mut graph);
+    let mut step = compile(&header);
+    change(&mut step);
+    let error = graph.add(step).unwrap_err();
+    assert_eq!(graph.len(), 1, "a rejected step is not in the graph");
+    error.to_string().replace(header.as_str(), "[header]")
+}
+
+#[test]
+fn descriptions_that_contradict_themselves_are_rejected() {
+    let stranger = StepId::clone(&full().2);
+    let own = |name: &str| Arg::default().with(Piece::Own(name.to_owned()));
+    let outputs = |names: &'static [&'static str]| move |step: &mut Step| step.outputs.extend(names.iter().map(|&name| name.to_owned()));
+    let errors = [
+        rejected(|step| step.outputs.clear()),
+        rejected(outputs(&["relu.o"])),
+        rejected(outputs(&["relu.d"])),
+        rejected(outputs(&["a/b", "a"])),
+        rejected(outputs(&["relu.o/x"])),
+        rejected(outputs(&["../x"])),
+        rejected(outputs(&["/x"])),
+        rejected(outputs(&[""])),
+        rejected(outputs(&["a//b"])),
+        rejected(outputs(&["a/./b"])),
+        rejected(outputs(&["a\0b"])),
+        rejected(|step| program(step).depfile = Some("..".to_owned())),
+        rejected(|step| program(step).args.push(own("relu.x"))),
+        rejected(|step| program(step).cwd = path("nowhere", "")),
+        rejected(|step| step.inputs.push(Input::File(path("nowhere", "a")))),
+        rejected(|step| program(step).args.push(path("project", "../a").into())),
+        rejected(|step| drop(program(step).env.insert("X".to_owned(), path("project", "/a").into()))),
+        rejected(|step| drop(program(step).env.insert("A=B".to_owned(), "".into()))),
+        rejected(|step| drop(program(step).ambient.insert(String::new(), PathBuf::new()))),
+        rejected(|step| step.inputs.push(Input::Output(OutputRef { step: stranger.clone(), name: "relu.o".to_owned() }))),
+        rejected(|step| program(step).args.push(Arg::default().with(Piece::OutputDir(stranger.clone())))),
+        rejected(|step| {
+            let Piece::OutputDir(header) = &program(step).args[8].0[1] else { panic!("no directory") };
+            let output = OutputRef { step: header.clone(), name: "x.h".to_owned() };
+            program(step).args.push(output.into());
+        }),
+    ];
+    insta::assert_snapshot!(errors.join("\n").replace('\0', "[nul]"), @r"
+    step `cpu/relu.cpp` has no output
+    step `cpu/relu.cpp` has outputs that collide at `relu.o`
+    step `cpu/relu.cpp` has outputs that collide at `relu.d`
+    step `cpu/relu.cpp` has outputs that collide at `a/b`
+    step `cpu/relu.cpp` has outputs that collide at `relu.o/x`
+    step `cpu/relu.cpp` has an output called `../x`, which is not a plain relative path
+    step `cpu/relu.cpp` has an output called `/x`, which is not a plain relative path
+    step `cpu/relu.cpp` has an output called ``, which is not a plain relative path
+    step `cpu/relu.cpp` has an output called `a//b`, which is not a plain relative path
+    step `cpu/relu.cpp` has an output called `a/./b`, which is not a plain relative path
+    step `cpu/relu.cpp` has an output called `a[nul]b`, which is not a plain relative path
+    step `cpu/relu.cpp` has an output called `..`, which is not a plain relative path
+    step `cpu/relu.cpp` mentions its own file `relu.x`, which it does not declare
+    step `cpu/relu.cpp` names the unknown root `nowhere`
+    step `cpu/relu.cpp` names the unknown root `nowhere`
+    step `cpu/relu.cpp` names `../a` below root `project`, which is not a plain relative path
+    step `cpu/relu.cpp` names `/a` below root `project`, which is not a plain relative path
+    step `cpu/relu.cpp` sets an environment variable called `A=B`
+    step `cpu/relu.cpp` sets an environment variable called ``
+    `cpu/relu.cpp` needs step `fec62fa8eb4c99b0c309b8cf8fce9b81`, which is not in the graph
+    `cpu/relu.cpp` needs step `fec62fa8eb4c99b0c309b8cf8fce9b81`, which is not in the graph
+    `cpu/relu.cpp` needs output `x.h`, which step `[header]` does not make
+    ");
+}
+
+#[test]
+fn roots_and_targets_have_one_meaning() {
+    let (mut graph, header, object) = full();
+    graph.bind_root(root("project"), mutable("/home/me/kernel")).unwrap();
+    let errors = [
+        graph.bind_root(root("project"), mutable("/elsewhere")).unwrap_err(),
+        graph.bind_root(root("torch"), immutable("/cache/torch", "abd")).unwrap_err(),
+        graph.bind_root(root("more"), mutable("relative")).unwrap_err(),
+    ];
+    let wanted = vec![OutputRef { step: object, name: "relu.o".to_owned() }];
+    graph.add_target("cpu", wanted.clone()).unwrap();
+    graph.add_target("cpu", wanted).unwrap();
+    assert_eq!(graph.targets().len(), 1);
+    let more = [
+        graph.add_target("cpu", Vec::new()).unwrap_err(),
+        graph.add_target("x", vec![OutputRef { step: header, name: "x".to_owned() }]).unwrap_err(),
+    ];
+    assert!(matches!(more[1], GraphError::UnknownOutput { .. }));
+    let text: Vec<String> = errors.iter().chain(&more[..1]).map(ToString::to_string).collect();
+    insta::assert_snapshot!(text.join("\n"), @r"
+    root `project` is already bound to another directory or digest
+    root `torch` is already bound to another directory or digest
+    root `more` is bound to the relative path `relative`
+    target `cpu` is already in the graph with other files
+    ");
+    let names: Vec<&str> = graph.roots().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["project", "torch"]);
+    assert!(graph.root(&root("more")).is_none());
+}
+
+#[test]
+fn a_plan_says_what_would_run() {
+    let (mut graph, header, object) = full();
+    assert!(!graph.is_empty());
+    graph.add_target("cpu", vec![OutputRef { step: object.clone(), name: "relu.o".to_owned() }]).unwrap();
+    graph.add_target("headers", vec![OutputRef { step: header.clone(), name: "registration.h".to_owned() }]).unwrap();
+    assert_eq!(graph.dependencies(&object).collect::<Vec<_>>(), [&header]);
+    assert_eq!(graph.dependencies(&header).count(), 0);
+    let plan = serde_json::to_string_pretty(&graph.plan()).unwrap();
+    insta::assert_snapshot!(plan.replace(header.as_str(), "[header]").replace(object.as_str(), "[object]"), @r#"
+    {
+      "steps": [
+        {
+          "id": "[header]",
+          "verb": "Generating",
+          "label": "registration.h",
+          "action": {
+            "kind": "builtin",
+            "name": "write-file",
+            "version": 1
+          },
+          "inputs": [],
+          "outputs": [
+            "registration.h"
+          ],
+          "needs": [],
+          "targets": [
+            "cpu",
+            "headers"
+          ]
+        },
+        {
+          "id": "[object]",
+          "verb": "Compiling",
+          "label": "cpu/relu.cpp",
+          "action": {
+            "kind": "run",
+            "program": "/usr/bin/g++-12",
+            "tool": "gcc 12.2.0",
+            "argv": [
+              "g++-12",
+              "-c",
+              "{project}/cpu/relu.cpp",
+              "-o",
+              "{out}/relu.o",
+              "-MD",
+              "-MF",
+              "{out}/relu.d",
+              "-I{torch}/include",
+              "-I{[header]}",
+              "-ffile-prefix-map={work}=/work",
+              "it's \"quoted\""
+            ],
+            "cwd": "{project}",
+            "env": [
+              "LC_ALL=C"
+            ]
+          },
+          "inputs": [
+            "{project}/flags.txt",
+            "{project}/cpu/relu.cpp",
+            "{torch}/include",
+            "{[header]}"
+          ],
+          "outputs": [
+            "relu.o"
+          ],
+          "needs": [
+            "[header]"
+          ],
+          "targets": [
+            "cpu"
+          ]
+        }
+      ],
+      "targets": [
+        {
+          "name": "cpu",
+          "outputs": [
+            "{[object]}/relu.o"
+          ],
+          "steps": 2
+        },
+        {
+          "name": "headers",
+          "outputs": [
+            "{[header]}/registration.h"
+          ],
+          "steps": 1
+        }
+      ]
+    }
+    "#);
+}
+
+proptest! {
+    #[test]
+    fn no_two_argument_lists_are_one(a in args(), b in args()) {
+        let id = |args: &[Vec<String>]| {
+            let mut graph = graph();
+            let header = generate(&mut graph);
+            let mut step = compile(&header);
+            program(&mut step).args.extend(args.iter().map(|pieces| Arg(pieces.iter().cloned().map(Piece::Text).collect())));
+            graph.add(step).unwrap()
+        };
+        prop_assert_eq!(id(&a) == id(&b), a == b);
+    }
+}
+
+fn args() -> impl Strategy<Value = Vec<Vec<String>>> {
+    prop::collection::vec(prop::collection::vec("[ab]{0,2}", 0..3), 0..3)
+}

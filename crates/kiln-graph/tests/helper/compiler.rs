@@ -1,0 +1,146 @@
+//! A deterministic recording compiler, and a driver of the executor that tests may kill. For tests only.
+//!
+//! `compile --out FILE [--dep FILE] [-I DIR].. SOURCE..` writes the text of its sources with `#include NAME` lines
+//! replaced, and what else the sources tell it to do in lines that begin with `@`. It appends a line when it starts and
+//! one when it ends to the file that `RECORD_LOG` names.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test's other half: what goes wrong here fails the test"
+)]
+
+#[path = "../common/project.rs"]
+mod project;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some("compile") => compile(&args[1..]),
+        Some("drive") => drive(&args[1..]),
+        other => panic!("unknown command {other:?}"),
+    }
+}
+
+#[derive(Default)]
+struct Compiler {
+    include: Vec<PathBuf>,
+    read: Vec<PathBuf>,
+    text: String,
+    keep_output: bool,
+    keep_depfile: bool,
+    empty_depfile: bool,
+    depend: Vec<String>,
+}
+
+fn compile(args: &[String]) {
+    let mut compiler = Compiler { keep_output: true, keep_depfile: true, ..Compiler::default() };
+    let (mut out, mut dep, mut sources) = (None, None, Vec::new());
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--out" => out = args.next(),
+            "--dep" => dep = args.next(),
+            "-I" => compiler.include.push(args.next().unwrap().into()),
+            source if !source.starts_with('-') => sources.push(PathBuf::from(source)),
+            other => panic!("unknown option {other}"),
+        }
+    }
+    let name = sources[0].file_name().unwrap().to_string_lossy().into_owned();
+    record(&format!("start {name}"));
+    for source in &sources {
+        compiler.expand(source);
+    }
+    if compiler.keep_output {
+        fs::write(out.unwrap(), format!("compiled\n{}", compiler.text)).unwrap();
+    }
+    if let Some(dep) = dep
+        && compiler.keep_depfile
+    {
+        let quote = |path: &PathBuf| path.to_str().unwrap().replace('$', "$$").replace(' ', "\\ ").replace('#', "\\#");
+        let names = compiler.read.iter().map(quote).chain(compiler.depend.iter().cloned());
+        let text = names.fold("out:".to_owned(), |text, name| text + " \\\n " + &name);
+        fs::write(dep, if compiler.empty_depfile { String::new() } else { text + "\n" }).unwrap();
+    }
+    record(&format!("end {name}"));
+}
+
+impl Compiler {
+    fn expand(&mut self, file: &Path) {
+        self.read.push(file.to_owned());
+        let text = fs::read_to_string(file).unwrap_or_else(|error| {
+            eprintln!("{}: {error}", file.display());
+            std::process::exit(3);
+        });
+        for line in text.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "#include" => {
+                    let near = file.parent().unwrap().join(rest);
+                    let found = [near].into_iter().chain(self.include.iter().map(|dir| dir.join(rest))).find(|path| path.exists());
+                    let Some(found) = found else {
+                        eprintln!("{}: no header {rest}", file.display());
+                        std::process::exit(2);
+                    };
+                    self.expand(&found);
+                }
+                "@sleep" => std::thread::sleep(Duration::from_millis(rest.parse().unwrap())),
+                "@exit" => std::process::exit(rest.parse().unwrap()),
+                "@kill" => {
+                    let signal = rustix::process::Signal::from_named_raw(rest.parse().unwrap()).unwrap();
+                    rustix::process::kill_process(rustix::process::getpid(), signal).unwrap();
+                }
+                "@print" => println!("{rest}"),
+                "@eprint" => eprintln!("{rest}"),
+                "@env" => self.text += &format!("{rest}={:?}\n", std::env::var(rest)),
+                "@cwd" => self.text += &format!("{}\n", std::env::current_dir().unwrap().display()),
+                "@stdin" => self.text += &format!("stdin {:?}\n", std::io::read_to_string(std::io::stdin())),
+                "@scratch" => {
+                    let dir = std::env::temp_dir();
+                    fs::write(dir.join("scratch"), rest).unwrap();
+                    self.text += &format!("{}\n", fs::read_to_string(dir.join("scratch")).unwrap());
+                }
+                "@append" => {
+                    let (path, text) = rest.split_once(' ').unwrap();
+                    append(Path::new(path), text);
+                }
+                "@remove" => fs::remove_file(rest).unwrap(),
+                "@depend" => self.depend.push(rest.to_owned()),
+                "@no-output" => self.keep_output = false,
+                "@no-depfile" => self.keep_depfile = false,
+                "@empty-depfile" => self.empty_depfile = true,
+                _ => self.text += &format!("{line}\n"),
+            }
+        }
+    }
+}
+
+fn record(line: &str) {
+    if let Some(log) = std::env::var_os("RECORD_LOG") {
+        append(Path::new(&log), line);
+    }
+}
+
+fn append(path: &Path, line: &str) {
+    fs::File::options().append(true).create(true).open(path).unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// `drive PROJECT JOBS [MESSAGE]` builds a project; prints `MESSAGE` when it has the lock, and what it did at the end.
+fn drive(args: &[String]) {
+    let project = project::Project { dir: args[0].clone().into(), helper: std::env::current_exe().unwrap() };
+    let graph = project.graph();
+    let work_dir = kiln_graph::WorkDir::open(project.work_dir()).unwrap();
+    let locked = work_dir.lock(None, &kiln_graph::Interrupt::new(), &mut |holder| println!("waiting for {holder:?}")).unwrap();
+    println!("locked");
+    let config = kiln_graph::Config { jobs: args[1].parse().unwrap(), ..kiln_graph::Config::default() };
+    let outcome = kiln_graph::Executor::new(&locked, config).run(&graph, &|_| {});
+    println!("{:?}", outcome.counts());
+    std::process::exit(i32::from(!outcome.is_ok()));
+}

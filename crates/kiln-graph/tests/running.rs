@@ -1,0 +1,239 @@
+//! Order, concurrency, interruption, and the stream of events.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use common::project::step;
+use common::{Tree, config};
+use kiln_graph::{Action, Arg, Config, Event, Executor, Failure, Graph, Input, Interrupt, OutputRef, Piece, StepState, write_file};
+
+#[test]
+fn the_longest_path_goes_first() {
+    let tree = Tree::empty("project");
+    let mut graph = tree.project.empty_graph();
+    let add = |graph: &mut Graph, name: &str, cost: u32, needs: Option<&OutputRef>| {
+        let mut step = step("Generating", name, Action::Builtin(write_file(name, *b"")), Vec::new(), name);
+        step.weight.cpu_ms = cost;
+        step.inputs.extend(needs.cloned().map(Input::Output));
+        OutputRef { step: graph.add(step).unwrap(), name: name.to_owned() }
+    };
+    add(&mut graph, "short", 10, None);
+    add(&mut graph, "equal 1", 20, None);
+    add(&mut graph, "equal 2", 20, None);
+    let head = add(&mut graph, "cheap head", 1, None);
+    add(&mut graph, "long", 100, None);
+    let middle = add(&mut graph, "middle", 60, Some(&head));
+    add(&mut graph, "tail", 50, Some(&middle));
+    let order = tree.run_graph(&graph, config(1)).events;
+    let order: Vec<String> = order
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::StepStarted { label, .. } => Some(label),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, ["cheap head", "middle", "long", "tail", "equal 1", "equal 2", "short"]);
+}
+
+#[test]
+fn never_more_than_the_jobs_and_all_of_them() {
+    for jobs in [1, 2, 5] {
+        let tree = Tree::empty("project");
+        for number in 0..12 {
+            tree.write(&format!("src/{number:02}.c"), &format!("@sleep 60\n{number}\n"));
+        }
+        assert_eq!(tree.run_graph(&tree.project.graph(), config(jobs)).counts(), (13, 0, 0, 0));
+        let (mut running, mut most) = (0_usize, 0);
+        for line in tree.log() {
+            if line.starts_with("start") {
+                running += 1;
+                most = most.max(running);
+            } else {
+                running -= 1;
+            }
+        }
+        assert_eq!(most, jobs);
+    }
+}
+
+#[test]
+fn events_are_one_story() {
+    let tree = Tree::new();
+    tree.write("src/b.c", "@exit 1\n");
+    let report = tree.run_graph(&tree.project.graph(), Config { keep_going: true, ..config(1) });
+    let story: Vec<String> = report
+        .events
+        .iter()
+        .map(|event| match event {
+            Event::GraphStarted { steps, targets } => format!("{steps} steps, {targets} targets"),
+            Event::StepUpToDate { label, .. } => format!("fresh {label}"),
+            Event::StepStarted { verb, label, .. } => format!("{verb} {label}"),
+            Event::StepFinished { label, .. } => format!("finished {label}"),
+            Event::StepFailed { label, failure, .. } => format!("failed {label}: {failure:?}"),
+            Event::StepSkipped { label, .. } => format!("skipped {label}"),
+            Event::TargetFinished { target, ok } => format!("target {target}: {ok}"),
+            Event::GraphFinished { ran, up_to_date, failed, skipped } => format!("{ran} {up_to_date} {failed} {skipped}"),
+        })
+        .collect();
+    insta::assert_snapshot!(story.join("\n"), @"
+    4 steps, 1 targets
+    Compiling a.c
+    finished a.c
+    Compiling b.c
+    failed b.c: Exit { code: 1 }
+    skipped app
+    Compiling c.c
+    finished c.c
+    target app: false
+    2 0 1 1
+    ");
+}
+
+#[test]
+fn a_graph_without_steps_is_done() {
+    let tree = Tree::empty("project");
+    let mut graph = Graph::new();
+    graph.add_target("nothing", Vec::new()).unwrap();
+    let report = tree.run_graph(&graph, config(2));
+    assert!(report.outcome.is_ok() && report.outcome.is_target_ok("nothing"));
+    assert_eq!(report.events.len(), 3);
+}
+
+/// A graph with one step that runs `script` in a shell, which makes `it` in `$OUT`, and one that needs it.
+fn script(tree: &Tree, script: &str) -> Graph {
+    let mut graph = tree.project.empty_graph();
+    let mut program = tree.project.program(vec!["-c".into(), script.into()]);
+    program.path = PathBuf::from("/bin/sh");
+    program.env.insert("OUT".to_owned(), Arg::default().with(Piece::Own("it".to_owned())));
+    program.ambient.insert("PATH".to_owned(), "/usr/bin:/bin".into());
+    program.ambient.insert("HERE".to_owned(), tree.project.dir.clone());
+    let it = graph.add(step("Running", "script", Action::Run(program), Vec::new(), "it")).unwrap();
+    let link = tree.project.link(&[OutputRef { step: it, name: "it".to_owned() }]);
+    let link = graph.add(link).unwrap();
+    graph.add_target("app", vec![OutputRef { step: link, name: "app".to_owned() }]).unwrap();
+    graph
+}
+
+/// Runs `text` and interrupts it once the file `ready` is there. Gives the state of the two steps and the time it took after that.
+fn interrupted(tree: &Tree, text: &str, grace: Duration) -> (StepState, StepState, Duration) {
+    let graph = script(tree, text);
+    let interrupt = Interrupt::new();
+    let locked = tree.lock();
+    let executor = Executor::new(&locked, Config { interrupt: interrupt.clone(), grace, ..config(2) });
+    let (outcome, took) = std::thread::scope(|scope| {
+        let run = scope.spawn(|| executor.run(&graph, &|_| {}));
+        while !tree.path("ready").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let asked = Instant::now();
+        interrupt.stop();
+        (run.join().unwrap(), asked.elapsed())
+    });
+    assert!(outcome.is_interrupted() && !outcome.is_target_ok("app"));
+    assert_eq!(tree.leftovers(), Vec::<PathBuf>::new());
+    (outcome.steps()[0].state.clone(), outcome.steps()[1].state.clone(), took)
+}
+
+#[test]
+fn an_interrupted_program_is_asked_to_end() {
+    let tree = Tree::empty("project");
+    let text = "trap 'echo asked > \"$HERE/asked\"; exit 1' TERM; : > \"$HERE/ready\"; sleep 60 & wait";
+    let (first, second, took) = interrupted(&tree, text, Duration::from_secs(60));
+    assert_eq!((first, second), (StepState::Failed(Failure::Interrupted), StepState::Skipped));
+    assert!(tree.path("asked").exists());
+    assert!(took < Duration::from_secs(30), "nobody waits for the grace to end");
+}
+
+#[test]
+fn a_program_that_does_not_listen_is_killed_with_its_children() {
+    let tree = Tree::empty("project");
+    let text = "trap '' TERM; (trap '' TERM; sleep 60) & echo $! > \"$HERE/child\"; : > \"$HERE/ready\"; sleep 60; sleep 60";
+    let (first, _, took) = interrupted(&tree, text, Duration::from_millis(200));
+    assert_eq!(first, StepState::Failed(Failure::Interrupted));
+    assert!(took >= Duration::from_millis(200));
+    let child: i32 = fs::read_to_string(tree.path("child")).unwrap().trim().parse().unwrap();
+    assert!(is_gone(child), "the child lives on");
+}
+
+#[test]
+fn a_child_that_outlives_an_interrupted_program_is_killed() {
+    let tree = Tree::empty("project");
+    let text = "(trap '' TERM; : > \"$HERE/deaf\"; sleep 60) & echo $! > \"$HERE/child\"; \
+                while ! test -e \"$HERE/deaf\"; do sleep 0.01; done; : > \"$HERE/ready\"; wait";
+    let (first, _, took) = interrupted(&tree, text, Duration::from_secs(60));
+    assert_eq!(first, StepState::Failed(Failure::Interrupted));
+    assert!(took < Duration::from_secs(30));
+    let child: i32 = fs::read_to_string(tree.path("child")).unwrap().trim().parse().unwrap();
+    assert!(is_gone(child), "the child lives on");
+}
+
+/// Whether a process is dead, or is so in a moment: it may be a zombie that nobody has reaped yet.
+fn is_gone(pid: i32) -> bool {
+    let gone = || match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Err(_) => true,
+        Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])),
+    };
+    (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        gone()
+    })
+}
+
+#[test]
+fn a_program_that_ends_well_in_spite_of_the_interrupt_has_run() {
+    let tree = Tree::empty("project");
+    let text = "trap 'echo done > \"$OUT\"; exit 0' TERM; : > \"$HERE/ready\"; sleep 60 & wait";
+    let (first, second, _) = interrupted(&tree, text, Duration::from_secs(60));
+    assert_eq!((first, second), (StepState::Ran, StepState::Skipped));
+    assert_eq!(tree.run_graph(&script(&tree, text), config(1)).counts(), (1, 1, 0, 0));
+}
+
+#[test]
+fn an_interrupt_before_the_start_skips_everything() {
+    let tree = Tree::new();
+    let interrupt = Interrupt::new();
+    interrupt.flag().store(Interrupt::STOP, std::sync::atomic::Ordering::SeqCst);
+    let report = tree.run_graph(&tree.project.graph(), Config { interrupt, ..config(2) });
+    assert_eq!(report.counts(), (0, 0, 0, 4));
+    assert_eq!(report.started, Vec::<String>::new());
+    tree.run();
+    tree.assert_settled();
+}
+
+#[test]
+fn a_panic_of_the_observer_ends_the_run_and_reaches_the_caller() {
+    let tree = Tree::new();
+    let locked = tree.lock();
+    let graph = tree.project.graph();
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        Executor::new(&locked, config(2)).run(&graph, &|event| assert!(!matches!(event, Event::StepFinished { .. }), "no more"))
+    }));
+    assert!(result.is_err());
+    drop(locked);
+    tree.run();
+    tree.assert_settled();
+}
+
+#[test]
+fn durations_are_measured() {
+    let tree = Tree::empty("project");
+    tree.write("src/a.c", "@sleep 50\n");
+    let report = tree.run();
+    let told = report.events.iter().find_map(|event| match event {
+        Event::StepFinished { label, duration, .. } if label == "a.c" => Some(*duration),
+        _ => None,
+    });
+    assert!(told.unwrap() >= Duration::from_millis(50));
+    assert_eq!(report.outcome.steps()[0].duration, told.unwrap());
+    let seen = Mutex::new(0);
+    let locked = tree.lock();
+    let again = Executor::new(&locked, Config::default()).run(&tree.project.graph(), &|_| *seen.lock().unwrap() += 1);
+    assert_eq!(again.steps()[0].duration, Duration::ZERO);
+    assert_eq!(*seen.lock().unwrap(), 5);
+}
