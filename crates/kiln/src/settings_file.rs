@@ -124,7 +124,40 @@ mod tests {
         let text = "[matrix]\nfile = 1\n[build]\ncxx = \"\"\ncxxflags = []\n[index]\nurl = \"somewhere\"\n[torch]\n";
         let (settings, diagnostics) = parse(text);
         assert_eq!(settings, Settings::default());
-        insta::assert_snapshot!(render(&SourceFile::new(FILE_NAME, text), &diagnostics), @"");
+        insta::assert_snapshot!(render(&SourceFile::new(FILE_NAME, text), &diagnostics), @r#"
+        error[wrong-type]: `file` must be a string, not integer
+          --> kiln.toml:2:8
+          |
+        2 | file = 1
+          |        ^
+
+        error[invalid-value]: `cxx` is empty
+          --> kiln.toml:4:7
+          |
+        4 | cxx = ""
+          |       ^^
+
+        error[unknown-key]: unknown key `cxxflags`
+          --> kiln.toml:5:1
+          |
+        5 | cxxflags = []
+          | ^^^^^^^^
+          = allowed here: `cxx`
+
+        error[invalid-url]: `somewhere` is not the address of an index
+          --> kiln.toml:7:7
+          |
+        7 | url = "somewhere"
+          |       ^^^^^^^^^^^
+        hint: an index address starts with `https://`, `http://` or `file://`
+
+        error[unknown-key]: unknown table `torch`
+          --> kiln.toml:8:2
+          |
+        8 | [torch]
+          |  ^^^^^
+          = allowed here: `[build]`, `[index]`, `[matrix]`
+        "#);
     }
 
     #[test]

@@ -196,7 +196,61 @@ mod tests {
             ),
             &["torch-ext/torch-binding.cpp", "cpu/Relu.cpp"],
         );
-        insta::assert_snapshot!(rendered(&project), @"");
+        insta::assert_snapshot!(rendered(&project), @r#"
+        error[missing-file]: `torch-ext/torch_binding.cpp` does not exist
+          --> build.toml:8:8
+          |
+        8 | src = ["torch-ext/torch_binding.cpp"]
+          |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: there is `torch-ext/torch-binding.cpp`
+
+        error[missing-file]: `inc` does not exist
+          --> build.toml:9:12
+          |
+        9 | include = ["inc", "cpu/Relu.cpp"]
+          |            ^^^^^
+
+        error[not-a-directory]: `cpu/Relu.cpp` is not a directory
+          --> build.toml:9:19
+          |
+        9 | include = ["inc", "cpu/Relu.cpp"]
+          |                   ^^^^^^^^^^^^^^
+        hint: `include` lists directories
+
+        error[missing-file]: `cpu/relu.cpp` does not exist
+           --> build.toml:13:8
+           |
+        13 | src = ["cpu/relu.cpp", "CPU/Relu.cpp", "cpu/relu.cc", "gone/x.cpp", "cpu"]
+           |        ^^^^^^^^^^^^^^
+        hint: there is `cpu/Relu.cpp`
+
+        error[missing-file]: `CPU/Relu.cpp` does not exist
+           --> build.toml:13:24
+           |
+        13 | src = ["cpu/relu.cpp", "CPU/Relu.cpp", "cpu/relu.cc", "gone/x.cpp", "cpu"]
+           |                        ^^^^^^^^^^^^^^
+        hint: there is `cpu/Relu.cpp`
+
+        error[missing-file]: `cpu/relu.cc` does not exist
+           --> build.toml:13:40
+           |
+        13 | src = ["cpu/relu.cpp", "CPU/Relu.cpp", "cpu/relu.cc", "gone/x.cpp", "cpu"]
+           |                                        ^^^^^^^^^^^^^
+        hint: there is `cpu/Relu.cpp`
+
+        error[missing-file]: `gone/x.cpp` does not exist
+           --> build.toml:13:55
+           |
+        13 | src = ["cpu/relu.cpp", "CPU/Relu.cpp", "cpu/relu.cc", "gone/x.cpp", "cpu"]
+           |                                                       ^^^^^^^^^^^^
+
+        error[not-a-file]: `cpu` is a directory
+           --> build.toml:13:69
+           |
+        13 | src = ["cpu/relu.cpp", "CPU/Relu.cpp", "cpu/relu.cc", "gone/x.cpp", "cpu"]
+           |                                                                     ^^^^^
+        hint: `src` lists files; directories for headers go to `include`
+        "#);
     }
 
     #[test]
@@ -206,7 +260,21 @@ mod tests {
         std::os::unix::fs::symlink(outside.root().join("secret.cpp"), project.root().join("a.cpp")).unwrap();
         std::os::unix::fs::symlink(outside.root().join("inc"), project.root().join("inc")).unwrap();
         std::os::unix::fs::symlink("b.cpp", project.root().join("inside.cpp")).unwrap();
-        insta::assert_snapshot!(rendered(&project), @"");
+        insta::assert_snapshot!(rendered(&project), @r#"
+        error[outside-project]: `a.cpp` is reached by a link that leaves the project
+          --> build.toml:8:8
+          |
+        8 | src = ["a.cpp", "inside.cpp"]
+          |        ^^^^^^^
+        hint: copy the files into the project, or list them where they are by making that the project
+
+        error[outside-project]: `inc` is reached by a link that leaves the project
+          --> build.toml:9:12
+          |
+        9 | include = ["inc"]
+          |            ^^^^^
+        hint: copy the files into the project, or list them where they are by making that the project
+        "#);
     }
 
     #[test]
@@ -216,7 +284,33 @@ mod tests {
              [kernel.g]\nbackend = \"cuda\"\ndepends = []\nsrc = [\"k.cu\", \"k.cuh\", \"x.inl\"]\n",
             &["b.cu", "k.cpp", "k.cu", "k.cuh", "x.inl", "notes.txt", "Makefile"],
         );
-        insta::assert_snapshot!(rendered(&project), @"");
+        insta::assert_snapshot!(rendered(&project), @r#"
+        warning[unused-source]: `b.cu` is not compiled in the binding, which is C++
+          --> build.toml:8:8
+          |
+        8 | src = ["b.cu"]
+          |        ^^^^^^
+        hint: list it in a `[kernel.*]` of its backend
+
+        warning[unused-source]: `k.cu` is not compiled in a cpu kernel
+           --> build.toml:12:17
+           |
+        12 | src = ["k.cpp", "k.cu", "notes.txt", "Makefile"]
+           |                 ^^^^^^
+        hint: list it in a kernel of its backend
+
+        warning[unused-source]: `notes.txt` is neither a source nor a header: nothing uses it
+           --> build.toml:12:25
+           |
+        12 | src = ["k.cpp", "k.cu", "notes.txt", "Makefile"]
+           |                         ^^^^^^^^^^^
+
+        warning[unused-source]: `Makefile` is neither a source nor a header: nothing uses it
+           --> build.toml:12:38
+           |
+        12 | src = ["k.cpp", "k.cu", "notes.txt", "Makefile"]
+           |                                      ^^^^^^^^^^
+        "#);
     }
 
     #[test]
@@ -225,6 +319,13 @@ mod tests {
             "[torch]\nsrc = [\"torch-ext/a.cpp\", \"torch-ext/b.cpp\"]\n",
             &["torch-ext/a.cpp", "torch-ext/b.cpp", "torch-ext/registration.h"],
         );
-        insta::assert_snapshot!(rendered(&project), @"");
+        insta::assert_snapshot!(rendered(&project), @r#"
+        warning[own-registration]: `torch-ext/registration.h` is used in place of the generated header
+          --> build.toml:8:8
+          |
+        8 | src = ["torch-ext/a.cpp", "torch-ext/b.cpp"]
+          |        ^^^^^^^^^^^^^^^^^
+        hint: remove it unless it is meant to differ
+        "#);
     }
 }

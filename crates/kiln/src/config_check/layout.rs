@@ -82,13 +82,29 @@ mod tests {
 
     #[test]
     fn no_ext_directory() {
-        insta::assert_snapshot!(messages(&["torch_ext/my_relu/__init__.py"]), @"");
+        insta::assert_snapshot!(messages(&["torch_ext/my_relu/__init__.py"]), @r#"
+        error[layout]: the directory `torch-ext` does not exist
+          --> build.toml:2:8
+          |
+        2 | name = "my-relu"
+          |        ^^^^^^^^^
+          = it holds the Python package `my_relu`
+        hint: rename `torch_ext` to `torch-ext`
+        "#);
         assert!(!messages(&["x"]).contains("hint"));
     }
 
     #[test]
     fn package_with_dashes() {
-        insta::assert_snapshot!(messages(&["torch-ext/my-relu/__init__.py", "torch-ext/other/__init__.py"]), @"");
+        insta::assert_snapshot!(messages(&["torch-ext/my-relu/__init__.py", "torch-ext/other/__init__.py"]), @r#"
+        error[layout]: the Python package `torch-ext/my_relu` does not exist
+          --> build.toml:2:8
+          |
+        2 | name = "my-relu"
+          |        ^^^^^^^^^
+          = kernel `my-relu` is the Python package `my_relu`
+        hint: rename `torch-ext/my-relu` to `torch-ext/my_relu`
+        "#);
         assert!(!messages(&["torch-ext/other/__init__.py"]).contains("hint"));
     }
 
@@ -96,7 +112,33 @@ mod tests {
     fn inside_the_package() {
         insta::assert_snapshot!(
             messages(&["torch-ext/my_relu/_init_.py", "torch-ext/my_relu/my_relu/x.py", "torch-ext/my_relu/metadata.json", "torch-ext/my_relu/_ops.py"]),
-            @""
+            @r#"
+        error[layout]: `torch-ext/my_relu/__init__.py` does not exist
+          --> build.toml:2:8
+          |
+        2 | name = "my-relu"
+          |        ^^^^^^^^^
+        hint: rename `torch-ext/my_relu/_init_.py` to `torch-ext/my_relu/__init__.py`
+
+        error[layout]: `torch-ext/my_relu/my_relu` would be imported in place of the kernel by older loaders
+          --> build.toml:2:8
+          |
+        2 | name = "my-relu"
+          |        ^^^^^^^^^
+        hint: move its files to `torch-ext/my_relu`, or give it another name
+
+        error[layout]: `torch-ext/my_relu/metadata.json` has the name of a generated file
+          --> build.toml:2:8
+          |
+        2 | name = "my-relu"
+          |        ^^^^^^^^^
+
+        note[layout]: `torch-ext/my_relu/_ops.py` is not shipped: the generated one takes its place
+          --> build.toml:2:8
+          |
+        2 | name = "my-relu"
+          |        ^^^^^^^^^
+        "#
         );
     }
 }

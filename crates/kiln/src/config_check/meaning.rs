@@ -101,14 +101,35 @@ mod tests {
     #[test]
     fn stable_abi_beyond_the_matrix() {
         assert_eq!(messages(&format!("[torch]\nstable-abi = \"2.15\"\n{CPU}")), "");
-        insta::assert_snapshot!(messages(&format!("[torch]\nstable-abi = \"2.16\"\n{CPU}")), @"");
-        insta::assert_snapshot!(messages(&format!("[torch.stable-abi]\ncpu = \"9.9\"\ncuda = \"9.9\"\nxpu = \"9.9\"\n{CPU}")), @"");
+        insta::assert_snapshot!(messages(&format!("[torch]\nstable-abi = \"2.16\"\n{CPU}")), @r#"
+        error[stable-abi-too-new]: no torch in the matrix provides stable ABI 2.16
+          --> build.toml:8:14
+          |
+        8 | stable-abi = "2.16"
+          |              ^^^^^^
+          = it needs torch 2.16 or newer; the newest for cpu is 2.15
+        "#);
+        insta::assert_snapshot!(messages(&format!("[torch.stable-abi]\ncpu = \"9.9\"\ncuda = \"9.9\"\nxpu = \"9.9\"\n{CPU}")), @r#"
+        error[stable-abi-too-new]: no torch in the matrix provides stable ABI 9.9
+          --> build.toml:8:7
+          |
+        8 | cpu = "9.9"
+          |       ^^^^^
+          = it needs torch 9.9 or newer; the newest for cpu is 2.15
+        "#);
     }
 
     #[test]
     fn nothing_to_compile() {
         let headers = CPU.replace("k.cpp", "k.h");
-        insta::assert_snapshot!(messages(&format!("[torch]\nsrc = [\"b.h\"]\n{headers}")), @"");
+        insta::assert_snapshot!(messages(&format!("[torch]\nsrc = [\"b.h\"]\n{headers}")), @r"
+        error[no-translation-unit]: there is nothing to compile for cpu: no `src` lists a translation unit
+          --> build.toml:9:9
+          |
+        9 | [kernel.k]
+          |         ^
+        hint: list a source such as a `.cpp`, or remove the kernels of cpu to ship Python only for it
+        ");
         assert_eq!(messages(&format!("[torch]\nsrc = [\"b.cpp\"]\n{headers}")), "");
         assert_eq!(messages("[torch]\n"), "");
         assert!(messages(&format!("[torch]\n{}", CPU.replace("\"k.cpp\"", ""))).contains("nothing to compile for cpu"));
@@ -116,7 +137,19 @@ mod tests {
 
     #[test]
     fn bounds_that_say_nothing() {
-        insta::assert_snapshot!(messages("[torch-noarch]\n[general.cuda]\nminver = \"13.0\"\nmaxver = \"13.2\"\n"), @"");
+        insta::assert_snapshot!(messages("[torch-noarch]\n[general.cuda]\nminver = \"13.0\"\nmaxver = \"13.2\"\n"), @r#"
+        warning[unused-key]: `general.cuda.minver` has no effect: the kernel is Python only
+          --> build.toml:9:10
+          |
+        9 | minver = "13.0"
+          |          ^^^^^^
+
+        warning[unused-key]: `general.cuda.maxver` has no effect: the kernel is Python only
+           --> build.toml:10:10
+           |
+        10 | maxver = "13.2"
+           |          ^^^^^^
+        "#);
         assert_eq!(messages(&format!("[torch]\n[general.cuda]\nminver = \"13.0\"\n{CPU}")), "");
     }
 }

@@ -292,6 +292,19 @@ mod tests {
             let error = Matrix::parse("m", &text).unwrap_err().to_string();
             messages.push(error.lines().take(2).map(str::trim).collect::<Vec<_>>().join(" "));
         }
-        insta::assert_snapshot!(messages.join("\n"), @"");
+        insta::assert_snapshot!(messages.join("\n"), @r"
+        error[matrix]: `[releases]` names no release of torch 2.12 --> m:6:9
+        error[matrix]: unknown backend `cudnn` --> m:7:11
+        error[matrix]: a row for cuda needs a `version` --> m:7:11
+        error[matrix]: cpu has no version --> m:8:11
+        error[matrix]: malformed version `13.x`: numbers separated by dots are expected, such as `2.11` --> m:8:11
+        error[matrix]: a row needs at least one system --> m:9:11
+        error[matrix]: unknown system `x86-linux` --> m:9:12
+        error[matrix]: missing field `default` --> m:5:1
+        error[matrix]: unknown field `tvm`, expected one of `torch`, `compute`, `version`, `systems`, `default`, `tvm-ffi`, `broken`, `kiln-only` --> m:11:1
+        error[matrix]: `2.12.0` is no release of torch 2.13 --> m:4:10
+        error[matrix]: this Kiln reads matrix files of schema 1 only --> m:1:10
+        error[matrix]: unclosed array table, expected `]` --> m:5:7
+        ");
     }
 }

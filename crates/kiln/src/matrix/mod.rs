@@ -14,6 +14,8 @@ pub mod report;
 mod select;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use self::choose::{ChooseError, Filters, Set, choose};
 pub use self::data::{Matrix, MatrixError, Row, Target, TargetError};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use kiln_format::variant::{Cpu, Os};
 use serde::Serialize;
 
-use super::reason::LeftOut;
+use super::reason::{LeftOut, Reason};
 use super::select::{Selected, Selection};
 
 /// The names, one per line, in build order.
@@ -14,7 +14,7 @@ pub fn names(selection: &Selection) -> String {
 }
 
 /// A table of the variants, what each is compiled with, and why each row that gives none does not. Rows of backends that the kernel
-/// does not list are not worth a line.
+/// does not list, or that are Python only, are not worth a line.
 pub fn table(selection: &Selection) -> String {
     let mut text = String::new();
     let width = selection.variants.iter().map(|v| v.variant.name().len()).max().unwrap_or(0);
@@ -32,7 +32,7 @@ pub fn table(selection: &Selection) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{:width$}  {}", v.variant.name(), facts.join(", "));
     }
-    let left_out: Vec<_> = selection.left_out.iter().filter(|l| l.reason.code() != "backend-not-listed").collect();
+    let left_out: Vec<_> = selection.left_out.iter().filter(|l| !matches!(l.reason, Reason::NotListed | Reason::Noarch)).collect();
     if !left_out.is_empty() {
         text.push_str("\nleft out:\n");
         let width = left_out.iter().map(|l| label(l).len()).max().unwrap_or(0);
@@ -171,6 +171,8 @@ fn to_json(value: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kiln_format::{BackendName, MajorMinor};
+
     use super::*;
     use crate::matrix::testing::{LINUX, build, peer};
     use crate::matrix::{Matrix, select};
@@ -181,21 +183,115 @@ mod tests {
             build("[\"cpu\", \"cuda\", \"rocm\"]", "[torch]\nminver = \"2.13\"\n[general.cuda]\nmaxver = \"13.0\"\n", &["cpu", "cuda"]);
         let selection = select(&kernel, &peer(), LINUX);
         assert_eq!(names(&selection).lines().next(), Some("torch213-cxx11-cpu-x86_64-linux"));
-        insta::assert_snapshot!(table(&selection), @"");
+        insta::assert_snapshot!(table(&selection), @r"
+        torch213-cxx11-cpu-x86_64-linux    compiled with torch 2.13.0, preferred
+        torch213-cxx11-cu126-x86_64-linux  compiled with torch 2.13.0, preferred
+        torch213-cxx11-cu130-x86_64-linux  compiled with torch 2.13.0
+        torch-rocm                         Python only, preferred
+
+        left out:
+          torch 2.11 cpu        torch is older than `torch.minver` = 2.13
+          torch 2.12 cpu        torch is older than `torch.minver` = 2.13
+          torch 2.12 cuda 12.6  torch is older than `torch.minver` = 2.13
+          torch 2.12 cuda 13.0  torch is older than `torch.minver` = 2.13
+          torch 2.12 cuda 13.2  CUDA is newer than `general.cuda.maxver` = 13.0
+          torch 2.13 cuda 13.2  CUDA is newer than `general.cuda.maxver` = 13.0
+        ");
     }
 
     #[test]
     fn json_for_programs() {
         let kernel = build("[\"cpu\", \"metal\"]", "[torch]\nstable-abi = \"2.15\"\n", &["cpu"]);
-        let selection = select(&kernel, &Matrix::builtin().unwrap(), LINUX);
-        insta::assert_snapshot!(json(&selection), @"");
+        let mut matrix = Matrix::builtin().unwrap();
+        matrix
+            .rows
+            .retain(|row| row.torch == MajorMinor::new(2, 12) && row.backend() != BackendName::Cuda || row.torch > MajorMinor::new(2, 14));
+        let selection = select(&kernel, &matrix, LINUX);
+        insta::assert_snapshot!(json(&selection), @r#"
+        {
+          "variants": [
+            {
+              "name": "torch-stable-abi215-cpu-x86_64-linux",
+              "backend": "cpu",
+              "framework": "torch-stable-abi",
+              "system": "x86_64-linux",
+              "torch": "2.15.0",
+              "compute": null,
+              "default": true,
+              "preferred": true,
+              "compliance": false
+            },
+            {
+              "name": "torch-metal",
+              "backend": "metal",
+              "framework": "torch-noarch",
+              "system": null,
+              "torch": null,
+              "compute": null,
+              "default": true,
+              "preferred": true,
+              "compliance": true
+            }
+          ],
+          "left-out": [
+            {
+              "backend": "cpu",
+              "name": null,
+              "torch": "2.12",
+              "compute": null,
+              "reason": "stable-abi-newer",
+              "message": "torch is older than its stable ABI 2.15"
+            },
+            {
+              "backend": "metal",
+              "name": null,
+              "torch": "2.12",
+              "compute": null,
+              "reason": "noarch",
+              "message": "it is Python only and needs no torch build"
+            },
+            {
+              "backend": "rocm",
+              "name": null,
+              "torch": "2.12",
+              "compute": "7.1",
+              "reason": "backend-not-listed",
+              "message": "`general.backends` does not list it"
+            },
+            {
+              "backend": "rocm",
+              "name": null,
+              "torch": "2.12",
+              "compute": "7.2",
+              "reason": "backend-not-listed",
+              "message": "`general.backends` does not list it"
+            },
+            {
+              "backend": "xpu",
+              "name": null,
+              "torch": "2.12",
+              "compute": "2025.3.2",
+              "reason": "backend-not-listed",
+              "message": "`general.backends` does not list it"
+            },
+            {
+              "backend": "cuda",
+              "name": null,
+              "torch": "2.15",
+              "compute": "13.2",
+              "reason": "backend-not-listed",
+              "message": "`general.backends` does not list it"
+            }
+          ]
+        }
+        "#);
     }
 
     #[test]
     fn job_matrix() {
         let kernel = build("[\"cpu\", \"cuda\"]", "[torch]\nminver = \"2.15\"\n", &["cpu"]);
         let selection = select(&kernel, &Matrix::builtin().unwrap(), LINUX);
-        insta::assert_snapshot!(ci_matrix(&selection.variants, CiFormat::Github), @"");
+        insta::assert_snapshot!(ci_matrix(&selection.variants, CiFormat::Github), @r#"{"include":[{"variant":"torch215-cxx11-cpu-x86_64-linux","backend":"cpu","os":"ubuntu-24.04","torch":"2.15.0"},{"variant":"torch-cuda","backend":"cuda","os":"ubuntu-24.04","torch":""}]}"#);
         let list: serde_json::Value = serde_json::from_str(&ci_matrix(&selection.variants, CiFormat::Json)).unwrap();
         let object: serde_json::Value = serde_json::from_str(&ci_matrix(&selection.variants, CiFormat::Github)).unwrap();
         assert_eq!(object["include"], list);

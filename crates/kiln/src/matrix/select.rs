@@ -107,7 +107,7 @@ pub(super) fn select_rows(build: &Build, matrix: &Matrix, target: Target, filter
         }
     }
     for backend in build.backends().filter(|b| kind_of(build, *b) == Ok(Kind::Noarch)) {
-        let first = matrix.rows.iter().position(|row| row.backend() == backend).unwrap_or(usize::MAX);
+        let first = matrix.rows.iter().position(|row| row.backend() == backend && check_bounds(build, row).is_ok()).unwrap_or(usize::MAX);
         if matches!(build.framework, Framework::Torch(_)) && bounds_exclude_all(build, matrix, backend) {
             let name = Some(Variant::noarch(backend).name());
             selection.left_out.push(LeftOut { row: None, backend, name, reason: Reason::BoundsExcludeAll });
