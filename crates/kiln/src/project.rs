@@ -220,3 +220,129 @@ fn walk(root: &Path, dir: &str, deep: bool, add: &mut impl FnMut(&str)) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOML: &str = "[general]\nname = \"my-relu\"\nversion = 1\nedition = 5\nlicense = \"Apache-2.0\"\nbackends = [\"cpu\"]\n\
+        [torch]\nsrc = [\"torch-ext/b.cpp\"]\ninclude = [\"third\"]\npyext = [\"py\", \"json\"]\n\
+        [kernel.k]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"cpu/k.cpp\"]\n";
+
+    fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let tmp = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            let path = tmp.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        tmp
+    }
+
+    fn error(dir: &Path) -> (String, Option<String>) {
+        let error = Project::open(dir).unwrap_err();
+        (
+            error.to_string().replace(&dir.parent().unwrap().display().to_string(), "DIR"),
+            error.hint().map(|h| h.replace(&dir.parent().unwrap().display().to_string(), "DIR")),
+        )
+    }
+
+    #[test]
+    fn a_project_with_both_files() {
+        let tmp = project(&[(BUILD_TOML, &format!("\u{feff}{TOML}")), ("kiln.toml", "[matrix]\nfile = \"m.toml\"\n")]);
+        let project = Project::open(tmp.path()).unwrap();
+        assert_eq!(project.build.as_ref().unwrap().python_name(), "my_relu");
+        assert_eq!((project.count(Level::Error), project.render().as_str()), (0, ""));
+        assert_eq!(project.matrix_file(), Some(tmp.path().canonicalize().unwrap().join("m.toml")));
+    }
+
+    #[test]
+    fn faults_of_both_files_are_told_together() {
+        let tmp = project(&[(BUILD_TOML, &TOML.replace("pyext", "pyexts")), ("kiln.toml", "[indexes]\n")]);
+        let project = Project::open(tmp.path()).unwrap();
+        assert!(project.build.is_none());
+        assert_eq!(project.count(Level::Error), 2);
+        let dir = tmp.path().display().to_string();
+        let text = project.render();
+        assert!(text.contains(&format!("--> {dir}/build.toml:10:1")) && text.contains(&format!("--> {dir}/kiln.toml:1:2")), "{text}");
+    }
+
+    #[test]
+    fn paths_that_are_no_project() {
+        let tmp = project(&[("empty/x", ""), ("p/build.toml", TOML), ("latin/build.toml", "")]);
+        let dir = |name: &str| tmp.path().join(name);
+        fs::write(dir("latin/build.toml"), b"# caf\xe9\n").unwrap();
+        assert_eq!(error(&dir("gone")).0, "there is no directory `DIR/gone`");
+        assert_eq!(
+            error(&dir("empty")),
+            (
+                "`DIR/empty` has no build.toml".into(),
+                Some("run Kiln in the directory that holds build.toml, or give that directory".into())
+            )
+        );
+        assert_eq!(
+            error(&dir("p/build.toml")),
+            ("`DIR/build.toml` is not a directory".into(), Some("give the directory that holds it: `DIR`".into()))
+        );
+        assert_eq!(error(&dir("p/build.toml/x")).0, "there is no directory `DIR/x`");
+        assert_eq!(error(&dir("latin")).0, "`DIR/latin/build.toml` is not UTF-8: byte 5 is no text");
+    }
+
+    #[test]
+    fn what_a_project_is_made_of() {
+        let files = [
+            "torch-ext/b.cpp",
+            "torch-ext/b.h",
+            "torch-ext/my_relu/__init__.py",
+            "torch-ext/my_relu/_ops.py",
+            "torch-ext/my_relu/data.json",
+            "torch-ext/my_relu/notes.md",
+            "cpu/k.cpp",
+            "cpu/k.hpp",
+            "cpu/deeper/unused.h",
+            "cpu/README.md",
+            "third/a/b.cuh",
+            "third/.git/config.h",
+            "build/v/x.h",
+            "tests/test.py",
+        ];
+        let mut all: Vec<(&str, &str)> = files.iter().map(|f| (*f, *f)).collect();
+        all.push((BUILD_TOML, TOML));
+        let tmp = project(&all);
+        let build = Project::open(tmp.path()).unwrap().build.unwrap();
+        let set = source_set(tmp.path(), &build).unwrap();
+        let names: Vec<_> = set.files.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "build.toml",
+                "cpu/k.cpp",
+                "cpu/k.hpp",
+                "third/a/b.cuh",
+                "torch-ext/b.cpp",
+                "torch-ext/b.h",
+                "torch-ext/my_relu/__init__.py",
+                "torch-ext/my_relu/data.json"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_include_of_the_whole_project_leaves_outputs_out() {
+        let toml = TOML.replace("\"third\"", "\".\"");
+        let tmp = project(&[(BUILD_TOML, &toml), ("cpu/k.h", ""), ("build/v/x.h", ""), (".kiln/y.h", ""), ("cpu/build/z.h", "")]);
+        let build = Project::open(tmp.path()).unwrap().build.unwrap();
+        let set = source_set(tmp.path(), &build).unwrap();
+        assert_eq!(set.files.keys().collect::<Vec<_>>(), ["build.toml", "cpu/build/z.h", "cpu/k.h"]);
+    }
+
+    #[test]
+    fn names_of_sources() {
+        for (name, is) in
+            [("a.cpp", true), ("a.CPP", true), ("a.cuh", true), (".h", false), ("a.py", false), ("Makefile", false), ("a.c++", true)]
+        {
+            assert_eq!(is_source_name(name), is, "{name}");
+        }
+        assert!(SOURCE_EXTENSIONS.is_sorted());
+    }
+}
