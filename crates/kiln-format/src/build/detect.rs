@@ -45,7 +45,9 @@ pub(super) fn edition<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Option<E
                 // Only files of an edition that has the key hold it, so the rest can be checked.
                 return Some(Edition { number: CURRENT, span: Some(entry.span), marks: Vec::new() });
             };
-            let number = i128::from_str_radix(integer.as_str(), integer.radix()).unwrap_or(i128::MAX);
+            // What does not fit is newer than every edition, or negative.
+            let beyond = if integer.as_str().starts_with('-') { i64::MIN } else { i64::MAX };
+            let number = i64::from_str_radix(integer.as_str(), integer.radix()).unwrap_or(beyond);
             match u64::try_from(number) {
                 Ok(number @ 1..=CURRENT) => return Some(Edition { number, span: Some(entry.span), marks: Vec::new() }),
                 Ok(1..) => {

@@ -29,7 +29,7 @@ use self::reader::{Reader, Table};
 use crate::code;
 use crate::diagnostic::{Diagnostic, Level};
 use crate::source::SourceFile;
-use crate::suggest::{escaped, list};
+use crate::suggest::{escaped, list, quoted};
 
 /// How the file of one edition is checked and becomes the model.
 type Read = for<'a> fn(&mut Reader<'a>, &Table<'a>) -> Option<Contents>;
@@ -65,9 +65,13 @@ pub fn parse(file_name: &str, text: &str) -> Parsed {
     for error in errors {
         let duplicate = error.message().starts_with("duplicate key");
         whole &= duplicate;
-        let code = if duplicate { code::DUPLICATE_KEY } else { code::SYNTAX };
         let span = error.span().map(|span| reader.inside(span.into()));
-        reader.push(Diagnostic::error(code, span, escaped(error.message())));
+        reader.push(match span {
+            Some(span) if duplicate => {
+                Diagnostic::error(code::DUPLICATE_KEY, span, format!("duplicate key {}", quoted(source.slice(span))))
+            }
+            _ => Diagnostic::error(code::SYNTAX, span, escaped(error.message())),
+        });
     }
     let contents = if whole { read(&mut reader, &Table::root(&source, document.get_ref())) } else { None };
     let diagnostics = reader.finish();

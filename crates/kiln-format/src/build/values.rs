@@ -153,9 +153,30 @@ pub(super) fn backend(reader: &mut Reader<'_>, text: Spanned<&str>) -> Option<Ba
             let diagnostic = Diagnostic::error(code::UNKNOWN_BACKEND, text.span, error.to_string());
             let names = BackendName::ALL.map(BackendName::as_str);
             let diagnostic = diagnostic.with_note(format!("known backends: {}", list(names)));
-            reader.push(diagnostic.with_hint(did_you_mean(&text, names)));
+            reader.push(diagnostic.with_hint(backend_meant(&text)));
             None
         }
+    }
+}
+
+/// Other words for backends, by which people know their devices.
+const BACKEND_ALIASES: &[(&str, BackendName)] = &[
+    ("npu", BackendName::Cann),
+    ("ascend", BackendName::Cann),
+    ("gpu", BackendName::Cuda),
+    ("nvidia", BackendName::Cuda),
+    ("mps", BackendName::Metal),
+    ("hip", BackendName::Rocm),
+    ("amd", BackendName::Rocm),
+    ("sycl", BackendName::Xpu),
+];
+
+/// The hint that names the backend that was probably meant.
+pub(super) fn backend_meant(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    match BACKEND_ALIASES.iter().find(|(alias, _)| *alias == lower) {
+        Some((_, backend)) => Some(format!("did you mean `{backend}`?")),
+        None => did_you_mean(text, BackendName::ALL.map(BackendName::as_str)),
     }
 }
 

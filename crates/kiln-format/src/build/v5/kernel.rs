@@ -9,7 +9,7 @@ use crate::build::values;
 use crate::code;
 use crate::diagnostic::Diagnostic;
 use crate::span::Spanned;
-use crate::suggest::{escaped, list, nearest};
+use crate::suggest::{escaped, list};
 
 /// Reads every kernel; `None` when one of them does not say its backend, because checks that look for kernels of a
 /// backend would be misled.
@@ -45,9 +45,7 @@ fn read<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Component> {
     let name = Spanned::new(entry.key.to_owned(), entry.key_span);
     let options = options(reader, &table, backend.value);
     let contents = match (src, depends) {
-        (Some(src), Some(depends)) => {
-            Some(Kernel { name: name.clone(), backend: backend.clone(), src, depends, include, cxx_flags, options })
-        }
+        (Some(src), Some(depends)) => Some(Kernel { name: name.clone(), backend, src, depends, include, cxx_flags, options }),
         _ => None,
     };
     if let Some(kernel) = &contents {
@@ -72,10 +70,7 @@ fn kernel_backend<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Span
             let message = format!("there are no kernels to compile for backend `{backend}`");
             Diagnostic::error(code::UNKNOWN_BACKEND, text.span, message)
         }
-        Err(error) => {
-            let hint = nearest(&text, possible()).map(|name| format!("did you mean `{name}`?"));
-            Diagnostic::error(code::UNKNOWN_BACKEND, text.span, error.to_string()).with_hint(hint)
-        }
+        Err(error) => Diagnostic::error(code::UNKNOWN_BACKEND, text.span, error.to_string()).with_hint(values::backend_meant(&text)),
     };
     reader.push(diagnostic.with_note(format!("allowed here: {}", list(possible()))));
     None
