@@ -1,3 +1,76 @@
 //! Tasks of the workspace: `cargo xtask --help`.
+//!
+//! One module per subcommand; what several of them need lies in `workspace`, `process`, `python`, `stages` and `kiln`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
-fn main() {}
+mod bench;
+mod build_kernels;
+mod ci_matrix;
+mod coverage;
+mod expression;
+mod full;
+mod hygiene;
+mod kiln;
+mod process;
+mod python;
+mod python_tests;
+mod setup;
+mod stages;
+mod test;
+mod workflow;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+/// Tasks of the Kiln workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build all examples for this machine, then load and run them with the unchanged `kernels` package.
+    BuildKernels(build_kernels::Options),
+    /// Run everything that CI checks.
+    Test(test::Options),
+    /// Make the environments and tools that the other tasks use; they call it by themselves.
+    Setup(setup::Options),
+    /// Time two commands against each other in one run.
+    Bench(bench::Options),
+    /// Run here each row that the GitHub workflow would run.
+    CiMatrix(ci_matrix::Options),
+    /// Measure how much of the core crates the tests run, and hold it to the threshold.
+    Coverage(coverage::Options),
+    /// Check the rules of the house that no compiler checks.
+    Hygiene,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> anyhow::Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    match task {
+        Task::BuildKernels(options) => build_kernels::run(&workspace, &options),
+        Task::Test(options) => test::run(&workspace, &options),
+        Task::Setup(options) => setup::run(&workspace, &options),
+        Task::Bench(options) => bench::run(&workspace, &options),
+        Task::CiMatrix(options) => ci_matrix::run(&workspace, &options),
+        Task::Coverage(options) => coverage::run(&workspace, &options),
+        Task::Hygiene => hygiene::run(&workspace),
+    }
+}

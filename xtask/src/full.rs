@@ -1,0 +1,130 @@
+//! `test --full`: everything that takes longer, in stages that are not run again once they have passed.
+//!
+//! What has passed is noted under a digest of all tracked files, so that a run that was interrupted goes on where it was,
+//! and any change begins anew.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+
+use crate::build_kernels;
+use crate::kiln::Kiln;
+use crate::python_tests;
+use crate::setup;
+use crate::stages::{Counts, Stages};
+use crate::test::{cargo, cargo_tests};
+use crate::workspace::Workspace;
+
+/// How many cases a property test tries here, in place of the usual few hundred.
+const PROPERTY_CASES: &str = "20000";
+
+/// Runs what has not passed yet.
+pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> anyhow::Result<()> {
+    let progress = Progress::open(workspace, restart)?;
+    progress.stage(stages, "properties, many cases", || {
+        cargo_tests(cargo(workspace).env("PROPTEST_CASES", PROPERTY_CASES).args(["test", "--workspace", "--locked", "--release"]))
+    });
+    for release in setup::TORCH_FULL {
+        progress.stage(stages, &format!("examples in torch {release}"), || examples_in(workspace, release));
+    }
+    progress.stage(stages, "examples by clang", || examples_by_clang(workspace));
+    Ok(())
+}
+
+/// Builds, proves and tests the examples with one more torch release.
+fn examples_in(workspace: &Workspace, release: &str) -> anyhow::Result<Counts> {
+    let kiln = Kiln::build(workspace)?;
+    let pythons = setup::torch_pythons(workspace, &[release])?;
+    let mut counts = build_kernels::build_and_prove(workspace, &kiln, &pythons, &build_kernels::Options::default())?;
+    for python in &pythons {
+        for project in workspace.examples()? {
+            counts = counts.plus(python_tests::run(workspace, python, &project)?);
+        }
+    }
+    Ok(counts)
+}
+
+/// The same with the other compiler, and afterwards with the usual one again.
+fn examples_by_clang(workspace: &Workspace) -> anyhow::Result<Counts> {
+    setup::other_compilers()?;
+    let kiln = Kiln::build(workspace)?;
+    let pythons = setup::torch_pythons(workspace, setup::TORCH)?;
+    let options = build_kernels::Options { cxx: Some("clang++".into()), ..Default::default() };
+    let mut counts = build_kernels::build_and_prove(workspace, &kiln, &pythons, &options)?;
+    for python in &pythons {
+        for project in workspace.examples()? {
+            counts = counts.plus(python_tests::run(workspace, python, &project)?);
+        }
+    }
+    Ok(counts.plus(build_kernels::build_and_prove(workspace, &kiln, &pythons, &build_kernels::Options::default())?))
+}
+
+/// Which stages have passed for exactly these sources.
+struct Progress {
+    dir: PathBuf,
+}
+
+impl Progress {
+    fn open(workspace: &Workspace, restart: bool) -> anyhow::Result<Self> {
+        let parent = workspace.target.join("full");
+        let dir = parent.join(digest_of_sources(workspace)?);
+        if restart && parent.exists() {
+            std::fs::remove_dir_all(&parent)?;
+        }
+        std::fs::create_dir_all(&dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
+        Ok(Self { dir })
+    }
+
+    fn stage(&self, stages: &mut Stages, name: &str, body: impl FnOnce() -> anyhow::Result<Counts>) {
+        let mark = self.dir.join(name.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
+        let earlier = std::fs::read_to_string(&mark).ok().and_then(|text| text.trim().parse::<usize>().ok());
+        stages.run(name, || {
+            if let Some(passed) = earlier {
+                println!("passed in an earlier run of these sources");
+                return Ok(Counts { passed, failed: 0 });
+            }
+            let counts = body()?;
+            if counts.failed == 0 && counts.passed > 0 {
+                std::fs::write(&mark, counts.passed.to_string())?;
+            }
+            Ok(counts)
+        });
+    }
+}
+
+/// A digest of every tracked file as it is now.
+fn digest_of_sources(workspace: &Workspace) -> anyhow::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    for name in workspace.tracked_files()? {
+        hasher.update(name.as_bytes());
+        // A tracked file that was deleted is a state of its own.
+        match std::fs::read(workspace.root.join(&name)) {
+            Ok(bytes) => hasher.update(blake3::hash(&bytes).as_bytes()),
+            Err(_) => hasher.update(b"none"),
+        };
+    }
+    Ok(hasher.finalize().to_hex().get(..16).unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_that_passed_is_not_run_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let progress = Progress { dir: dir.path().to_path_buf() };
+        let runs = std::cell::Cell::new(0);
+        let body = |counts: Counts| {
+            let mut stages = Stages::default();
+            progress.stage(&mut stages, "a, b", || {
+                runs.set(runs.get() + 1);
+                Ok(counts)
+            });
+        };
+        body(Counts { passed: 1, failed: 1 });
+        body(Counts { passed: 2, failed: 0 });
+        body(Counts { passed: 2, failed: 0 });
+        assert_eq!(runs.get(), 2);
+    }
+}

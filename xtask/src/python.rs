@@ -1,0 +1,68 @@
+//! The Python of this machine: found, judged, and told apart by what it can do.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use crate::process;
+
+/// The oldest Python that the `kernels` package runs on.
+const OLDEST: (u32, u32) = (3, 10);
+
+/// A Python that can make virtual environments.
+#[derive(Clone, Debug)]
+pub(crate) struct Python {
+    /// The interpreter.
+    pub(crate) program: PathBuf,
+    /// Major and minor version.
+    pub(crate) version: (u32, u32),
+    /// Whether `venv` and `ensurepip` are there.
+    pub(crate) has_venv: bool,
+    /// Whether its C headers are there.
+    pub(crate) has_headers: bool,
+}
+
+impl Python {
+    /// The first of `python3` and the versioned names that is new enough; one that has everything comes before others.
+    pub(crate) fn find() -> anyhow::Result<Self> {
+        let names = std::iter::once("python3".to_owned()).chain((OLDEST.1..=14).rev().map(|minor| format!("python3.{minor}")));
+        let found: Vec<Self> = names.filter_map(|name| Self::ask(&name).ok()).collect();
+        let fit: Vec<&Self> = found.iter().filter(|python| python.version >= OLDEST).collect();
+        let complete = fit.iter().find(|python| python.has_venv && python.has_headers);
+        match (complete.or(fit.first()), found.first()) {
+            (Some(python), _) => Ok((*python).clone()),
+            (None, Some(old)) => bail!(
+                "`{}` is Python {}.{}, but the `kernels` package needs {}.{} or newer: install the package `python3.{}`",
+                old.program.display(),
+                old.version.0,
+                old.version.1,
+                OLDEST.0,
+                OLDEST.1,
+                OLDEST.1
+            ),
+            (None, None) => bail!("no Python: install the package `python3` ({}.{} or newer)", OLDEST.0, OLDEST.1),
+        }
+    }
+
+    fn ask(name: &str) -> anyhow::Result<Self> {
+        const QUESTION: &str = "\
+import importlib.util as u, os, sys, sysconfig
+print(sys.executable)
+print(sys.version_info[0], sys.version_info[1])
+print(all(u.find_spec(m) for m in ('venv', 'ensurepip')))
+print(os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))";
+        let text = process::output(Command::new(name).args(["-c", QUESTION]))?;
+        let mut lines = text.lines();
+        let mut next = || lines.next().context("python answered too little");
+        let program = PathBuf::from(next()?);
+        let (major, minor) = next()?.split_once(' ').context("python gave no version")?;
+        let version = (major.parse()?, minor.parse()?);
+        Ok(Self { program, version, has_venv: next()? == "True", has_headers: next()? == "True" })
+    }
+
+    /// The version as text, such as `3.11`.
+    pub(crate) fn version_text(&self) -> String {
+        format!("{}.{}", self.version.0, self.version.1)
+    }
+}

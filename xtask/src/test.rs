@@ -1,0 +1,158 @@
+//! `test`: everything that CI checks, stage by stage, with one count at the end.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum as _;
+
+use crate::build_kernels;
+use crate::coverage;
+use crate::full;
+use crate::hygiene;
+use crate::kiln::Kiln;
+use crate::process;
+use crate::python_tests;
+use crate::setup;
+use crate::stages::{Counts, Stages, cargo_test_counts};
+use crate::workspace::{self, Workspace};
+
+/// Options of `test`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Everything else too: longer and resumable
+    #[arg(long)]
+    full: bool,
+    /// Only these groups of stages; may be repeated
+    #[arg(long = "stage", value_enum, value_name = "NAME", conflicts_with = "full")]
+    groups: Vec<Group>,
+    /// With --full: forget which stages have passed already
+    #[arg(long, requires = "full")]
+    restart: bool,
+}
+
+/// Groups of stages that can be run by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Group {
+    /// Formatting
+    Fmt,
+    /// Lints
+    Clippy,
+    /// Rules that no compiler checks
+    Hygiene,
+    /// The tests of all crates
+    Test,
+    /// Documentation
+    Docs,
+    /// Licences, bans and sources of dependencies
+    Deny,
+    /// The share of lines that tests run
+    Coverage,
+    /// The examples, in each torch
+    Kernels,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
+    let mut stages = Stages::default();
+    let groups = if options.groups.is_empty() { Group::value_variants() } else { options.groups.as_slice() };
+    for group in groups {
+        quick(workspace, &mut stages, *group);
+    }
+    if options.full {
+        full::run(workspace, &mut stages, options.restart)?;
+    }
+    Ok(stages.finish())
+}
+
+/// The stages of a group.
+fn quick(workspace: &Workspace, stages: &mut Stages, group: Group) {
+    match group {
+        Group::Fmt => stages.run("fmt", || one(cargo(workspace).args(["fmt", "--all", "--check"]))),
+        Group::Clippy => stages.run("clippy", || {
+            one(cargo(workspace).args(["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))
+        }),
+        Group::Hygiene => stages.run("hygiene", || hygiene::check(workspace)),
+        Group::Test => stages.run("test", || cargo_tests(cargo(workspace).args(["test", "--workspace", "--locked", "--no-fail-fast"]))),
+        Group::Docs => stages
+            .run("docs", || one(cargo(workspace).env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps", "--locked"]))),
+        Group::Deny => stages.run("deny", || deny(workspace)),
+        Group::Coverage => stages.run("coverage", || coverage::check(workspace)),
+        Group::Kernels => kernels(workspace, stages),
+    };
+}
+
+/// The examples: built, proven, and their own tests in each torch.
+fn kernels(workspace: &Workspace, stages: &mut Stages) -> bool {
+    let mut kiln = None;
+    let mut pythons = Vec::new();
+    stages.run("kiln", || {
+        kiln = Some(Kiln::build(workspace)?);
+        Ok(Counts::ONE)
+    });
+    stages.run("setup", || {
+        pythons = setup::torch_pythons(workspace, setup::TORCH)?;
+        Ok(Counts::ONE)
+    });
+    let Some(kiln) = kiln else {
+        return stages.blocked("kernels", "`kiln`");
+    };
+    stages.run("generated docs", || generated_docs(workspace, &kiln));
+    let built = stages.run("kernels", || build_kernels::build_and_prove(workspace, &kiln, &pythons, &build_kernels::Options::default()));
+    let mut passed = built;
+    for python in &pythons {
+        let name = format!("examples in torch {}", python.torch);
+        passed &= if built {
+            stages.run(&name, || {
+                let mut counts = Counts::default();
+                for project in workspace.examples()? {
+                    counts = counts.plus(python_tests::run(workspace, python, &project)?);
+                }
+                Ok(counts)
+            })
+        } else {
+            stages.blocked(&name, "`kernels`")
+        };
+    }
+    passed
+}
+
+/// Cargo in the workspace's root.
+pub(crate) fn cargo(workspace: &Workspace) -> Command {
+    let mut command = workspace::cargo();
+    command.current_dir(&workspace.root);
+    command
+}
+
+/// A command that counts as one check.
+pub(crate) fn one(command: &mut Command) -> anyhow::Result<Counts> {
+    process::aloud(command)?.check()?;
+    Ok(Counts::ONE)
+}
+
+/// A run of cargo's tests.
+pub(crate) fn cargo_tests(command: &mut Command) -> anyhow::Result<Counts> {
+    let finished = process::aloud(command)?;
+    let counts = cargo_test_counts(&finished.output);
+    if !finished.success && counts.failed == 0 {
+        bail!("{}", finished.status);
+    }
+    Ok(counts)
+}
+
+fn deny(workspace: &Workspace) -> anyhow::Result<Counts> {
+    let program = setup::cargo_deny(workspace)?;
+    // The advisories are in a repository of their own, which not every machine reaches.
+    one(Command::new(program).current_dir(&workspace.root).args(["--offline", "--workspace", "check", "bans", "licenses", "sources"]))
+}
+
+/// `docs/cli.md` is what the binary writes.
+fn generated_docs(workspace: &Workspace, kiln: &Kiln) -> anyhow::Result<Counts> {
+    let path: &Path = &workspace.root.join("docs/cli.md");
+    let wanted = process::output(kiln.command().arg("generate-docs"))?;
+    let found = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    if wanted != found {
+        bail!("`docs/cli.md` is not what `kiln generate-docs` writes");
+    }
+    Ok(Counts::ONE)
+}

@@ -1,0 +1,64 @@
+//! Where things lie: the checkout, the target directory, the examples.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+
+use crate::process;
+
+/// The checkout and its build directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Workspace {
+    /// The checkout's root.
+    pub(crate) root: PathBuf,
+    /// Cargo's target directory.
+    pub(crate) target: PathBuf,
+}
+
+impl Workspace {
+    /// Asks cargo, which started this program.
+    pub(crate) fn find() -> anyhow::Result<Self> {
+        let manifest = std::env::var_os("CARGO_MANIFEST_DIR").context("start this with `cargo xtask`")?;
+        let root = Path::new(&manifest).parent().context("xtask lies in no workspace")?.to_path_buf();
+        let text = process::output(cargo().current_dir(&root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        let metadata: serde_json::Value = serde_json::from_str(&text).context("`cargo metadata` wrote no JSON")?;
+        let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
+        Ok(Self { root, target: PathBuf::from(target) })
+    }
+
+    /// Directories of the example kernels, by name.
+    pub(crate) fn examples(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let dir = self.root.join("kernels-examples");
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&dir).with_context(|| format!("cannot read `{}`", dir.display()))? {
+            let path = entry?.path();
+            if path.join("build.toml").is_file() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Files that git tracks, relative to the root, in git's order.
+    pub(crate) fn tracked_files(&self) -> anyhow::Result<Vec<String>> {
+        let text = process::output(Command::new("git").current_dir(&self.root).args(["ls-files", "-z"]))?;
+        Ok(text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    }
+}
+
+/// The cargo that started this program.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What `cargo run` says about this program is not meant for the commands that it starts.
+    for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// The last component of `path` as text.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
