@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln_format::{Build, Diagnostic, Level, SourceFile, render};
+use kiln_format::{Build, Diagnostic, DiagnosticReport, Level, SourceFile, render};
 use thiserror::Error;
 
 use crate::ops_id::SourceSet;
@@ -141,6 +141,18 @@ impl Project {
         self.remarks().flat_map(|remarks| &remarks.diagnostics).filter(|diagnostic| diagnostic.level == level).count()
     }
 
+    /// Every remark as data, `build.toml` first.
+    pub fn reports(&self) -> Vec<DiagnosticReport<'_>> {
+        self.remarks().flat_map(|remarks| remarks.diagnostics.iter().map(|diagnostic| remarks.source.report(diagnostic))).collect()
+    }
+
+    /// Drops the remarks that `keep` denies.
+    pub fn retain(&mut self, keep: impl Fn(&Diagnostic) -> bool) {
+        for remarks in std::iter::once(&mut self.build_toml).chain(&mut self.kiln_toml) {
+            remarks.diagnostics.retain(&keep);
+        }
+    }
+
     fn remarks(&self) -> impl Iterator<Item = &Remarks> {
         std::iter::once(&self.build_toml).chain(&self.kiln_toml)
     }
@@ -210,11 +222,8 @@ fn walk(root: &Path, dir: &str, deep: bool, add: &mut impl FnMut(&str)) {
         let Ok(name) = entry.file_name().into_string() else { continue };
         let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() => {
-                if deep && !name.starts_with('.') && !OWN.contains(&path.as_str()) {
-                    walk(root, &path, deep, add);
-                }
-            }
+            Ok(kind) if kind.is_dir() && deep && !name.starts_with('.') && !OWN.contains(&path.as_str()) => walk(root, &path, deep, add),
+            Ok(kind) if kind.is_dir() => {}
             Ok(_) if is_source_name(&name) => add(&path),
             _ => {}
         }

@@ -109,7 +109,8 @@ impl Walk<'_> {
             Err(e) if e.kind() == io::ErrorKind::NotFound && !self.is_shipped(&path) => return Ok(()),
             Err(e) => return Err(io(e)),
         };
-        if !meta.is_dir() && !(meta.is_file() && self.is_shipped(&path)) {
+        let ships = meta.is_file() && self.is_shipped(&path);
+        if !meta.is_dir() && !ships {
             return Ok(());
         }
         let name = path.file_name().unwrap_or_default();
