@@ -4,6 +4,7 @@ mod catalog;
 mod default_index;
 mod error;
 mod event;
+pub mod host;
 mod http;
 mod index;
 pub mod make_catalog;

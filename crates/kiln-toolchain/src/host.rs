@@ -1,0 +1,178 @@
+//! Finding and identifying the host C++ compiler.
+//!
+//! [`find`] resolves the compiler that was chosen, or the first of the usual ones on PATH, without starting a process; the
+//! `cc` crate, wrapped here and nowhere else, says how to call it and of which family it is; the compiler itself is
+//! asked for the rest. All of it is kept in a cache file and believed as long as no file involved has changed, so that
+//! a build with nothing to do starts no process.
+
+mod cache;
+mod choice;
+mod probe;
+mod runtime;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use kiln_format::Version;
+use serde::{Deserialize, Serialize};
+
+pub use self::runtime::{HostRuntime, RuntimeError, RuntimeFile};
+
+/// A compiler that somebody named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What was named: a name on PATH, a path, or one of these with a launcher in front and arguments behind
+    /// (`ccache g++-12 -m64`).
+    pub value: String,
+    /// Who named it, for messages: `--cxx`, `kiln.toml`, `CXX`.
+    pub origin: String,
+}
+
+/// Where and what to look for. Nothing else is read from the caller's environment.
+#[derive(Clone, Debug, Default)]
+pub struct HostSearch {
+    /// The C++ compiler that was chosen, by whatever counts most: `--cxx`, then `kiln.toml`, then `CXX`.
+    pub cxx: Option<Choice>,
+    /// The C compiler that was chosen (`CC`); its C++ sibling is taken when `cxx` says nothing.
+    pub cc: Option<Choice>,
+    /// The value of `PATH`.
+    pub path: OsString,
+    /// What compilers need beside `PATH` to work but that must not decide what they do: `HOME` and `TMPDIR`, say.
+    pub ambient: Vec<(OsString, OsString)>,
+}
+
+/// Who made a compiler, as far as its options go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// GCC.
+    Gnu,
+    /// Clang.
+    Clang,
+}
+
+/// A host C++ compiler and the runtime that it links.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostCompiler {
+    /// The program to start, absolute. Not resolved through links: compilers and launchers look at the name by which they
+    /// are called.
+    pub path: PathBuf,
+    /// Arguments that come before all others: the compiler itself behind a launcher, and what was chosen with it.
+    pub args: Vec<String>,
+    /// Whose options it understands.
+    pub family: Family,
+    /// Its release, such as `12.2.0`.
+    #[serde(deserialize_with = "version_from_text")]
+    pub version: Version,
+    /// What it compiles for, such as `x86_64-linux-gnu`, in its own words.
+    pub target: String,
+    /// Digest of the files that decide what it makes: driver, compiler proper, assembler, linker; as lower-case hexadecimal
+    /// text. No path is in it.
+    pub identity: String,
+    /// The libraries that it links by itself.
+    pub runtime: HostRuntime,
+    /// Whether it takes `-fno-gnu-unique`: GCC does, and needs it; Clang makes no unique symbols and refuses the option.
+    pub accepts_no_gnu_unique: bool,
+}
+
+/// A found compiler.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The compiler.
+    pub compiler: HostCompiler,
+    /// How many questions were put to it, each at the cost of a process or two. 0: all of it was known.
+    pub probes: u32,
+}
+
+/// Why there is no compiler.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// None was chosen and none is on PATH.
+    #[error("no C++ compiler found: PATH has none of {}", tried.join(", "))]
+    None {
+        /// The names that were looked for.
+        tried: Vec<String>,
+    },
+    /// The chosen one does not exist.
+    #[error("the C++ compiler `{value}` that {origin} names {reason}")]
+    Chosen {
+        /// What was named.
+        value: String,
+        /// Who named it.
+        origin: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// It is there and does not work.
+    #[error("`{}` does not work as a C++ compiler: {reason}", path.display())]
+    Broken {
+        /// The program.
+        path: PathBuf,
+        /// What it said.
+        reason: String,
+    },
+    /// It is there, but a part of it is not.
+    #[error("the C++ compiler `{}` lacks `{part}`", path.display())]
+    Incomplete {
+        /// The compiler.
+        path: PathBuf,
+        /// The missing file.
+        part: String,
+        /// The packages that have it, as a sentence fragment.
+        packages: &'static str,
+    },
+    /// Files could not be read or written.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+impl HostError {
+    /// What the user can do about it; to be printed after the message.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::None { .. } => {
+                let packages = "`apt install g++` on Debian and Ubuntu, `dnf install gcc-c++` on Fedora and RHEL";
+                Some(format!("install one ({packages}), or name one with `--cxx`"))
+            }
+            Self::Chosen { origin, .. } => Some(format!("correct {origin}, or leave it out to take the first compiler on PATH")),
+            Self::Incomplete { packages, .. } => Some(format!("install {packages}")),
+            Self::Broken { .. } | Self::Io { .. } => None,
+        }
+    }
+
+    fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+/// Finds the host C++ compiler.
+///
+/// `cache` is a file that keeps what was found, from one call to the next; it is made when missing and ignored when
+/// damaged. Any number of processes may use one file.
+///
+/// # Errors
+/// When there is no compiler, or the one there is does not work or lacks a part.
+pub fn find(search: &HostSearch, cache: &Path) -> Result<Found, HostError> {
+    let resolved = choice::resolve(search)?;
+    let key = resolved.key(search);
+    if let Some(compiler) = cache::load(cache, &key, &search.path) {
+        return Ok(Found { compiler, probes: 0 });
+    }
+    let dir = cache.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(dir).map_err(HostError::io("create", dir))?;
+    let probed = probe::probe(&resolved, search, dir)?;
+    cache::save(cache, &key, &probed)?;
+    Ok(Found { compiler: probed.compiler, probes: probed.probes })
+}
+
+fn version_from_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Version, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Version::parse(&text).map_err(serde::de::Error::custom)
+}

@@ -1,0 +1,153 @@
+//! Which program to call, by names and files alone.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use rustix::fs::{Access, access};
+
+use super::{HostError, HostSearch};
+
+/// C++ compilers to take when none was chosen, most wanted first. Versioned ones follow, newest first.
+const USUAL: &[&str] = &["g++", "c++", "clang++"];
+
+/// Programs that take a compiler and its arguments as arguments.
+const LAUNCHERS: &[&str] = &["ccache", "distcc", "sccache", "icecc", "cachepot", "buildcache"];
+
+/// A compiler as it will be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Resolved {
+    /// A program that takes the compiler as its first argument, absolute.
+    pub(super) launcher: Option<PathBuf>,
+    /// The compiler, absolute.
+    pub(super) compiler: PathBuf,
+    /// Arguments that were named with it.
+    pub(super) args: Vec<String>,
+}
+
+impl Resolved {
+    /// What the cache files the answer under: everything that the question consists of.
+    pub(super) fn key(&self, search: &HostSearch) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let launcher = self.launcher.as_deref().unwrap_or(Path::new("")).as_os_str();
+        // The compiler may look for its assembler and linker on PATH.
+        for part in [launcher, self.compiler.as_os_str(), &search.path].into_iter().chain(self.args.iter().map(OsStr::new)) {
+            let bytes = part.as_encoded_bytes();
+            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        }
+        HEXLOWER.encode(hasher.finalize().as_bytes())
+    }
+}
+
+/// The chosen compiler, or else the first of the usual ones.
+pub(super) fn resolve(search: &HostSearch) -> Result<Resolved, HostError> {
+    if let Some(choice) = &search.cxx {
+        return named(&choice.value, &choice.origin, search);
+    }
+    if let Some(choice) = &search.cc {
+        return named(&sibling(&choice.value), &choice.origin, search);
+    }
+    let usual = USUAL.iter().find_map(|name| on_path(name, &search.path));
+    let compiler = usual.or_else(|| versioned("g++-", &search.path)).or_else(|| versioned("clang++-", &search.path));
+    match compiler {
+        Some(compiler) => Ok(Resolved { launcher: None, compiler, args: Vec::new() }),
+        None => Err(HostError::None {
+            tried: USUAL.iter().map(|name| format!("`{name}`")).chain(["`g++-N`".to_owned(), "`clang++-N`".to_owned()]).collect(),
+        }),
+    }
+}
+
+/// Reads what somebody named.
+fn named(value: &str, origin: &str, search: &HostSearch) -> Result<Resolved, HostError> {
+    let wrong = |reason: String| HostError::Chosen { value: value.to_owned(), origin: origin.to_owned(), reason };
+    let find = |name: &str| {
+        let found =
+            if name.contains('/') { Some(PathBuf::from(name)).filter(|path| is_program(path)) } else { on_path(name, &search.path) };
+        let place = if name.contains('/') { "is no program that can be run" } else { "is not on PATH" };
+        let of = if name == value { String::new() } else { format!("cannot be called: `{name}` ") };
+        found.ok_or_else(|| wrong(format!("{of}{place}")))
+    };
+    let value = value.trim();
+    if value.is_empty() {
+        return Err(wrong("is empty".to_owned()));
+    }
+    // A path may have spaces.
+    if is_program(Path::new(value)) && value.contains('/') {
+        return Ok(Resolved { launcher: None, compiler: absolute(Path::new(value))?, args: Vec::new() });
+    }
+    let mut words = value.split_whitespace();
+    let (first, second) = (words.next().unwrap_or_default(), words.clone().next());
+    let is_launcher = Path::new(first).file_stem().and_then(OsStr::to_str).is_some_and(|stem| LAUNCHERS.contains(&stem));
+    let launcher = if is_launcher && second.is_some() { Some(absolute(&find(first)?)?) } else { None };
+    let compiler = if launcher.is_some() { words.next().unwrap_or_default() } else { first };
+    Ok(Resolved { launcher, compiler: absolute(&find(compiler)?)?, args: words.map(str::to_owned).collect() })
+}
+
+/// The C++ compiler that goes with a C compiler: `gcc-12` and `g++-12`. Other names stay: they may do both.
+fn sibling(cc: &str) -> String {
+    let (dir, name) = cc.rsplit_once('/').map_or(("", cc), |(dir, name)| (dir, name));
+    let cxx = if let Some(at) = name.rfind("clang").filter(|_| !name.contains("clang++")) {
+        format!("{}clang++{}", &name[..at], &name[at + "clang".len()..])
+    } else if let Some(at) = name.rfind("gcc") {
+        format!("{}g++{}", &name[..at], &name[at + "gcc".len()..])
+    } else if name == "cc" || name.ends_with("-cc") {
+        format!("{}c++", &name[..name.len() - 2])
+    } else {
+        name.to_owned()
+    };
+    if dir.is_empty() && !cc.starts_with('/') { cxx } else { format!("{dir}/{cxx}") }
+}
+
+/// The program called `name` in the first directory of `path` that has it.
+pub(super) fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|candidate| is_program(candidate))
+}
+
+/// The program called `prefix` and a number, with the highest number that is on `path`.
+fn versioned(prefix: &str, path: &OsStr) -> Option<PathBuf> {
+    let mut best: Option<(u32, PathBuf)> = None;
+    for dir in std::env::split_paths(path).filter(|dir| dir.is_absolute()) {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let number = entry.file_name().to_str().and_then(|name| name.strip_prefix(prefix)?.parse().ok());
+            // In an earlier directory is better than in a later one, as with one name.
+            if let Some(number) = number
+                && best.as_ref().is_none_or(|(known, _)| *known < number)
+                && is_program(&entry.path())
+            {
+                best = Some((number, entry.path()));
+            }
+        }
+    }
+    best.map(|(_, path)| path)
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file() && access(path, Access::EXEC_OK).is_ok()
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, HostError> {
+    std::path::absolute(path).map_err(HostError::io("find", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_compilers_have_siblings() {
+        for (cc, cxx) in [
+            ("gcc", "g++"),
+            ("gcc-12", "g++-12"),
+            ("/usr/bin/x86_64-linux-gnu-gcc-12", "/usr/bin/x86_64-linux-gnu-g++-12"),
+            ("clang-19", "clang++-19"),
+            ("cc", "c++"),
+            ("/opt/llvm/bin/clang", "/opt/llvm/bin/clang++"),
+            ("clang++", "clang++"),
+            ("/gcc", "/g++"),
+            ("tcc", "tcc"),
+            ("ccache gcc", "ccache g++"),
+        ] {
+            assert_eq!(sibling(cc), cxx);
+        }
+    }
+}

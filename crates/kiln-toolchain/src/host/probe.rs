@@ -1,0 +1,195 @@
+//! Asking a compiler what it is. The only place where processes are started to find something out.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use data_encoding::HEXLOWER;
+use kiln_format::Version;
+
+use super::cache::FileState;
+use super::choice::{self, Resolved};
+use super::runtime::{self, HostRuntime, RuntimeFile};
+use super::{Family, HostCompiler, HostError, HostSearch};
+
+/// A compiler that answered.
+pub(super) struct Probed {
+    /// What it is.
+    pub(super) compiler: HostCompiler,
+    /// The files that the answer holds for, as they were when they were read.
+    pub(super) files: Vec<FileState>,
+    /// Parts that were found by their name on PATH.
+    pub(super) lookups: Vec<(String, PathBuf)>,
+    /// How many questions were asked.
+    pub(super) probes: u32,
+}
+
+/// The parts of a compiler, in the words of `-print-prog-name`, that decide what it makes.
+const GNU_PARTS: &[&str] = &["cc1plus", "as", "collect2", "ld"];
+/// Clang is one program but for the linker.
+const CLANG_PARTS: &[&str] = &["ld"];
+
+/// Asks everything. `dir` is for temporary files.
+pub(super) fn probe(resolved: &Resolved, search: &HostSearch, dir: &Path) -> Result<Probed, HostError> {
+    let scratch = tempfile::tempdir_in(dir).map_err(HostError::io("write to", dir))?;
+    let (program, args, family) = identify(resolved, search, scratch.path())?;
+    let mut asker = Asker { program: &program, args: &args, search, resolved, scratch: scratch.path(), probes: 1 };
+
+    let target = asker.ask(&["-dumpmachine"])?;
+    let version = asker.ask(match family {
+        // Since GCC 7 the first alone may give just the major number.
+        Family::Gnu => &["-dumpfullversion", "-dumpversion"],
+        Family::Clang => &["-dumpversion"],
+    })?;
+    let version = Version::parse(&version).map_err(|_| asker.broken(format!("it says that its version is `{version}`")))?;
+
+    let mut programs = vec![resolved.compiler.clone()];
+    programs.extend(resolved.launcher.clone());
+    let mut lookups = Vec::new();
+    for part in if family == Family::Gnu { GNU_PARTS } else { CLANG_PARTS } {
+        programs.push(asker.part(part, &mut lookups)?);
+    }
+    let mut files = Vec::new();
+    let mut identity = blake3::Hasher::new();
+    for text in [target.as_str(), version.as_str()].into_iter().chain(resolved.args.iter().map(String::as_str)) {
+        identity.update(text.as_bytes()).update(b"\0");
+    }
+    for program in &programs {
+        identity.update(digest(program, &mut files)?.as_bytes());
+    }
+    let runtime = find_runtime(&mut asker, &mut files)?;
+    let probes = asker.probes;
+    let compiler = HostCompiler {
+        accepts_no_gnu_unique: family == Family::Gnu,
+        identity: HEXLOWER.encode(identity.finalize().as_bytes()),
+        path: program,
+        args,
+        family,
+        version,
+        target,
+        runtime,
+    };
+    Ok(Probed { compiler, files, lookups, probes })
+}
+
+/// Finds and reads the libraries that the compiler links by itself.
+fn find_runtime(asker: &mut Asker<'_>, files: &mut Vec<FileState>) -> Result<HostRuntime, HostError> {
+    let mut found = HostRuntime::default();
+    for (list, names) in
+        [(&mut found.libraries, runtime::LIBRARIES), (&mut found.archives, runtime::ARCHIVES), (&mut found.objects, runtime::OBJECTS)]
+    {
+        for (name, packages) in names {
+            if let Some(path) = asker.file(name)? {
+                let digest = HEXLOWER.encode(digest(&path, files)?.as_bytes());
+                list.push(RuntimeFile { name: (*name).to_owned(), path, digest });
+            } else if let Some(packages) = packages {
+                return Err(HostError::Incomplete { path: asker.resolved.compiler.clone(), part: (*name).to_owned(), packages });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Lets the `cc` crate say how the compiler is called and of which family it is.
+fn identify(resolved: &Resolved, search: &HostSearch, scratch: &Path) -> Result<(PathBuf, Vec<String>, Family), HostError> {
+    let broken = |reason: String| HostError::Broken { path: resolved.compiler.clone(), reason };
+    let native = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    // Without the snapshot it would read CC, CFLAGS and two dozen others from this process's environment.
+    let mut build = cc::Build::new();
+    // Set, if empty, flags of the caller's make it leave out its own (`-Wall -Wextra`).
+    build.set_envs_snapshot(environment(search, scratch).into_iter().chain([("CXXFLAGS".into(), OsString::new())]));
+    build.cpp(true).target(&native).host(&native).opt_level(0).debug(false).out_dir(scratch);
+    build
+        .cargo_output(false)
+        .cargo_metadata(false)
+        .cargo_warnings(false)
+        .cargo_debug(false)
+        .no_default_flags(true)
+        .compiler(&resolved.compiler);
+    let tool = build.try_get_compiler().map_err(|cause| broken(cause.to_string()))?;
+    let family = if tool.is_like_clang() {
+        Family::Clang
+    } else if tool.is_like_gnu() {
+        Family::Gnu
+    } else {
+        return Err(broken("it is neither GCC nor Clang".to_owned()));
+    };
+    let command = tool.to_command();
+    let own = command.get_args().map(|arg| arg.to_string_lossy().into_owned());
+    let compiler = PathBuf::from(command.get_program());
+    Ok(match &resolved.launcher {
+        Some(launcher) => {
+            let first = std::iter::once(compiler.to_string_lossy().into_owned());
+            (launcher.clone(), first.chain(own).chain(resolved.args.iter().cloned()).collect(), family)
+        }
+        None => (compiler, own.chain(resolved.args.iter().cloned()).collect(), family),
+    })
+}
+
+/// The whole environment of a probe.
+fn environment(search: &HostSearch, scratch: &Path) -> Vec<(OsString, OsString)> {
+    let fixed = [("PATH", search.path.clone()), ("LC_ALL", "C".into()), ("TMPDIR", scratch.into())];
+    let fixed = fixed.into_iter().map(|(name, value)| (OsString::from(name), value));
+    search.ambient.iter().cloned().chain(fixed).collect()
+}
+
+struct Asker<'a> {
+    program: &'a Path,
+    args: &'a [String],
+    search: &'a HostSearch,
+    resolved: &'a Resolved,
+    scratch: &'a Path,
+    probes: u32,
+}
+
+impl Asker<'_> {
+    /// The compiler's answer, trimmed.
+    fn ask(&mut self, question: &[&str]) -> Result<String, HostError> {
+        self.probes += 1;
+        let mut command = Command::new(self.program);
+        command.args(self.args).args(question).env_clear().envs(environment(self.search, self.scratch));
+        let output = command.stdin(Stdio::null()).output().map_err(|cause| self.broken(cause.to_string()))?;
+        if !output.status.success() {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let first = stderr.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it says nothing");
+            return Err(self.broken(format!("`{}` ended with {}: {first}", question.join(" "), output.status)));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// The program that the compiler uses as `name`.
+    fn part(&mut self, name: &'static str, lookups: &mut Vec<(String, PathBuf)>) -> Result<PathBuf, HostError> {
+        let answer = self.ask(&[&format!("-print-prog-name={name}")])?;
+        let mut found = Some(PathBuf::from(&answer));
+        // A bare name means that the compiler looks on PATH, or that there is none.
+        if !answer.contains('/') {
+            found = choice::on_path(&answer, &self.search.path);
+            lookups.extend(found.clone().map(|path| (answer, path)));
+        }
+        let packages = match name {
+            "cc1plus" => "the C++ compiler proper: `g++` on Debian and Ubuntu, `gcc-c++` on Fedora and RHEL",
+            _ => "`binutils`",
+        };
+        let missing = || HostError::Incomplete { path: self.resolved.compiler.clone(), part: name.to_owned(), packages };
+        found.filter(|path| path.is_file()).ok_or_else(missing)
+    }
+
+    /// The file of the compiler's library directories that is called `name`.
+    fn file(&mut self, name: &str) -> Result<Option<PathBuf>, HostError> {
+        let answer = PathBuf::from(self.ask(&[&format!("-print-file-name={name}")])?);
+        Ok(Some(answer).filter(|path| path.is_absolute() && path.is_file()))
+    }
+
+    fn broken(&self, reason: String) -> HostError {
+        HostError::Broken { path: self.resolved.compiler.clone(), reason }
+    }
+}
+
+/// Digest of a file's content; its state before it was read goes to `files`.
+fn digest(path: &Path, files: &mut Vec<FileState>) -> Result<blake3::Hash, HostError> {
+    files.push(FileState::now(path).map_err(HostError::io("read", path))?);
+    let mut hasher = blake3::Hasher::new();
+    let mut file = std::fs::File::open(path).map_err(HostError::io("read", path))?;
+    std::io::copy(&mut file, &mut hasher).map_err(HostError::io("read", path))?;
+    Ok(hasher.finalize())
+}

@@ -1,0 +1,113 @@
+//! The libraries that a compiler links by itself, and the names they offer.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use kiln_object::{archive, elf};
+use serde::{Deserialize, Serialize};
+
+use crate::names::NameSet;
+
+/// One file of the host's runtime.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimeFile {
+    /// What it is called in the compiler's directories: `libstdc++.so.6`.
+    pub name: String,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Digest of its content, as lower-case hexadecimal text.
+    pub digest: String,
+}
+
+/// What a compiler links without being told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRuntime {
+    /// Shared libraries: of C++, C, mathematics, unwinding, and the loader.
+    pub libraries: Vec<RuntimeFile>,
+    /// Static parts that come along with them.
+    pub archives: Vec<RuntimeFile>,
+    /// Start-up objects.
+    pub objects: Vec<RuntimeFile>,
+}
+
+/// File names, each with the packages that have it when it is a must.
+type Names = &'static [(&'static str, Option<&'static str>)];
+
+const CXX: Option<&str> = Some("the C++ library: `libstdc++-N-dev` on Debian and Ubuntu, `libstdc++-devel` on Fedora and RHEL");
+const C: Option<&str> = Some("the C library: `libc6-dev` on Debian and Ubuntu, `glibc-devel` on Fedora and RHEL");
+
+/// The small ones of the C library have been empty since glibc 2.34 and are not always there.
+pub(super) const LIBRARIES: Names = &[
+    ("libstdc++.so.6", CXX),
+    ("libm.so.6", C),
+    ("libgcc_s.so.1", CXX),
+    ("libc.so.6", C),
+    ("libpthread.so.0", None),
+    ("libdl.so.2", None),
+    ("librt.so.1", None),
+    #[cfg(target_arch = "x86_64")]
+    ("ld-linux-x86-64.so.2", C),
+    #[cfg(target_arch = "aarch64")]
+    ("ld-linux-aarch64.so.1", C),
+];
+
+pub(super) const ARCHIVES: Names = &[("libgcc.a", CXX), ("libc_nonshared.a", None), ("libpthread_nonshared.a", None)];
+
+pub(super) const OBJECTS: Names = &[("crti.o", C), ("crtbeginS.o", CXX), ("crtendS.o", CXX), ("crtn.o", C)];
+
+/// A file of the runtime that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read `{}`: {cause}", path.display())]
+pub struct RuntimeError {
+    /// The file.
+    pub path: PathBuf,
+    /// The cause.
+    pub cause: String,
+}
+
+impl HostRuntime {
+    /// Digest of all files' content, as lower-case hexadecimal text.
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for file in self.files() {
+            hasher.update(file.name.as_bytes()).update(b"\0").update(file.digest.as_bytes()).update(b"\0");
+        }
+        HEXLOWER.encode(hasher.finalize().as_bytes())
+    }
+
+    /// Every name that a link with this runtime finds in it. Reads a dozen files: to be done once and kept.
+    ///
+    /// # Errors
+    /// When one of the files cannot be read.
+    pub fn names(&self) -> Result<NameSet, RuntimeError> {
+        let mut names = BTreeSet::new();
+        for file in &self.libraries {
+            let library = elf::dynamic_file(&file.path).map_err(|cause| error(&file.path, cause))?;
+            names.extend(library.exports.into_iter().map(|export| export.name));
+        }
+        for file in &self.archives {
+            let data = read(&file.path)?;
+            let index = archive::symbol_index(&data).map_err(|cause| error(&file.path, cause))?;
+            names.extend(index.into_iter().map(|entry| entry.name.to_owned()));
+        }
+        for file in &self.objects {
+            let object = elf::relocatable(&read(&file.path)?).map_err(|cause| error(&file.path, cause))?;
+            let seen = object.defined.into_iter().filter(|symbol| symbol.binding != elf::Binding::Local);
+            names.extend(seen.map(|symbol| symbol.name));
+        }
+        Ok(NameSet::exact(names))
+    }
+
+    fn files(&self) -> impl Iterator<Item = &RuntimeFile> {
+        self.libraries.iter().chain(&self.archives).chain(&self.objects)
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, RuntimeError> {
+    std::fs::read(path).map_err(|cause| error(path, cause))
+}
+
+fn error(path: &Path, cause: impl ToString) -> RuntimeError {
+    RuntimeError { path: path.to_owned(), cause: cause.to_string() }
+}
