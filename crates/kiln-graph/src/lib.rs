@@ -3,6 +3,20 @@
 //! A [`Step`] is a pure description: a program run or a builtin, its inputs, its outputs. A [`Graph`] joins steps by the
 //! files they make; equal steps are one step. The [`Executor`] runs what is not up to date and reports [`Event`]s.
 //! This crate does not know what a kernel, CUDA or torch is.
+//!
+//! The way through: bind roots and add steps to a [`Graph`]; print [`Graph::plan`], or lock a [`WorkDir`] and
+//! [`Executor::run`] the graph in it; take the files from where the [`Outcome`] says they are, before the lock goes.
+//!
+//! | module | its job |
+//! |---|---|
+//! | `step`, `graph`, `plan` | descriptions, how they are joined and checked, how they are shown |
+//! | `fingerprint` | which step a description is: **what enters which key, and why** |
+//! | `executor`, `schedule` | threads, and which step is next |
+//! | `run` | one step from its check to its record: **what a killed process leaves, and why that is enough** |
+//! | `check`, `record`, `content`, `place` | whether outputs are current, by the content of all that was read and made |
+//! | `depfile` | what a compiler says it read |
+//! | `process`, `room` | programs in groups of their own, in directories of their own |
+//! | `workdir`, `interrupt`, `outcome`, `event` | the lock and what is kept, how to stop, what happened |
 
 mod builtin;
 mod check;

@@ -153,3 +153,90 @@ fn plain(path: &Path) -> PathBuf {
         _ => short,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::interrupt::Interrupt;
+    use crate::step::RootBinding;
+    use crate::workdir::WorkDir;
+
+    fn root(name: &str, path: &str) -> Place {
+        Place::Root { root: RootName::new(name), path: path.as_bytes().to_vec() }
+    }
+
+    /// A project whose directory has a link to it, with a work directory and an immutable tree inside.
+    fn with_places(test: impl FnOnce(&Path, &Places<'_>)) {
+        let temp = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(temp.path()).unwrap().join("real");
+        fs::create_dir_all(real.join("src/deep")).unwrap();
+        fs::create_dir_all(real.join("store/torch")).unwrap();
+        let link = real.with_file_name("link");
+        symlink("real", &link).unwrap();
+        let work_dir = WorkDir::open(link.join(".kiln")).unwrap().lock(None, &Interrupt::new(), &mut |_| {}).unwrap();
+        let mut graph = Graph::new();
+        graph.bind_root(RootName::new("project"), RootBinding { dir: link.clone(), kind: RootKind::Mutable }).unwrap();
+        let kind = RootKind::Immutable { digest: "1".to_owned() };
+        graph.bind_root(RootName::new("torch"), RootBinding { dir: link.join("store/torch"), kind }).unwrap();
+        test(real.parent().unwrap(), &Places::new(&graph, &work_dir));
+    }
+
+    #[test]
+    fn a_path_belongs_to_the_deepest_tree_by_either_of_its_names() {
+        with_places(|temp, places| {
+            for dir in ["link", "real"] {
+                let find = |path: &str| places.find(Path::new("/"), temp.join(dir).join(path).as_os_str().as_bytes());
+                assert_eq!(find("src/a.c"), Found::File(root("project", "src/a.c")));
+                assert_eq!(find("./src/../a.c"), Found::File(root("project", "a.c")));
+                assert_eq!(find("store/x.h"), Found::File(root("project", "store/x.h")));
+                assert_eq!(find("store/torch/a/t.h"), Found::Immutable { root: RootName::new("torch"), path: b"a/t.h".to_vec() });
+                assert_eq!(find(".kiln/out/id/a/b.h"), Found::Output { step: StepId("id".into()), name: "a/b.h".to_owned() });
+                assert_eq!(find(".kiln/out/id"), Found::Output { step: StepId("id".into()), name: String::new() });
+                assert_eq!(find(".kiln/tmp/unique/o/a.o"), Found::Temporary);
+                assert_eq!(find(".kiln/generated.h"), Found::File(root("project", ".kiln/generated.h")));
+            }
+            let outside = temp.join("linked");
+            let found = places.find(Path::new("/"), outside.as_os_str().as_bytes());
+            assert_eq!(found, Found::File(Place::Absolute(outside.as_os_str().as_bytes().to_vec())), "a name is not a prefix");
+        });
+    }
+
+    #[test]
+    fn relative_paths_are_relative_to_the_working_directory() {
+        with_places(|temp, places| {
+            let cwd = temp.join("link/src");
+            assert_eq!(places.find(&cwd, b"a.c"), Found::File(root("project", "src/a.c")));
+            assert_eq!(places.find(&cwd, b"../include/a.h"), Found::File(root("project", "include/a.h")));
+            assert_eq!(places.find(&cwd, b"../../../../../../../../../../x.h"), Found::File(Place::Absolute(b"/x.h".to_vec())));
+        });
+    }
+
+    #[test]
+    fn a_parent_of_a_link_is_where_the_link_leads() {
+        with_places(|temp, places| {
+            let project = temp.join("real");
+            fs::write(project.join("src/h.h"), "right").unwrap();
+            symlink("src/deep", project.join("away")).unwrap();
+            assert_eq!(places.find(&project, b"away/../h.h"), Found::File(root("project", "src/h.h")));
+            fs::write(project.join("h.h"), "wrong").unwrap();
+            assert_eq!(places.find(&project, b"away/../h.h"), Found::File(root("project", "src/h.h")));
+            assert_eq!(places.find(&project, b"src/../h.h"), Found::File(root("project", "h.h")));
+        });
+    }
+
+    #[test]
+    fn places_lead_back_to_paths_and_read_well() {
+        with_places(|temp, places| {
+            let project = temp.join("link");
+            assert_eq!(places.path(&root("project", "a b")), Some(project.join("a b")));
+            assert_eq!(places.path(&root("project", "")), Some(project.clone()));
+            assert_eq!(places.path(&root("unknown", "a")), None);
+            assert_eq!(places.path(&Place::Absolute(b"/usr/x.h".to_vec())), Some(PathBuf::from("/usr/x.h")));
+            assert_eq!(places.resolve(&PathRef { root: RootName::new("project"), path: String::new() }), project);
+            assert_eq!(Place::Absolute(b"/usr/x.h".to_vec()).to_string(), "/usr/x.h");
+            assert_eq!(root("project", "a/b").to_string(), "project:a/b");
+        });
+    }
+}

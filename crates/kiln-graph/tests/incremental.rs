@@ -348,6 +348,22 @@ fn files_of_immutable_roots_are_known_by_the_digest_of_the_root() {
 }
 
 #[test]
+fn headers_outside_all_roots_are_followed_by_absolute_path() {
+    let tree = Tree::new();
+    let system = tree.temp.path().join("system.h");
+    fs::write(&system, "one\n").unwrap();
+    tree.write("src/a.c", &format!("#include {}\n", system.display()));
+    tree.run();
+    tree.assert_settled();
+    fs::write(&system, "two\n").unwrap();
+    assert_eq!(tree.run().reasons()[0], changed("a.c", system.display().to_string()));
+    tree.assert_settled();
+    fs::remove_file(&system).unwrap();
+    let reasons = tree.run().reasons();
+    assert_eq!(reasons[0], ("a.c".to_owned(), Reason::InputMissing { input: system.display().to_string() }));
+}
+
+#[test]
 fn generated_headers_are_followed_by_content() {
     let tree = Tree::empty("project");
     tree.write("src/a.c", "#include gen/config.h\na\n");
