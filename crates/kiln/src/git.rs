@@ -302,6 +302,22 @@ mod tests {
     }
 
     #[test]
+    fn two_processes_and_none_outside_git() {
+        let (_tmp, dir) = project();
+        let log = tempfile::tempdir().unwrap();
+        let program = log.path().join("git");
+        let script = format!("#!/bin/sh\necho \"$*\" >>{}/calls\nexec git \"$@\"\n", log.path().display());
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let counting = GitTool { program, ..tool() };
+        let outside = tempfile::tempdir().unwrap();
+        assert_eq!(inspect(outside.path(), &counting, &[]), Scm::None);
+        assert!(!log.path().join("calls").exists());
+        assert_eq!(inspect(&dir, &counting, &[]), inspect(&dir, &tool(), &[]));
+        assert_eq!(fs::read_to_string(log.path().join("calls")).unwrap().lines().count(), 2);
+    }
+
+    #[test]
     fn answers_are_taken_apart() {
         let (a, b) = ("a".repeat(40), "b".repeat(64));
         assert_eq!(split_ids(format!("li\nne/\n{a}\n{b}\n").as_bytes()), Some((&b"li\nne/"[..], a.clone(), b)));

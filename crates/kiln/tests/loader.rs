@@ -1,5 +1,7 @@
 //! What this crate writes, judged by the loader itself: the `kernels` package, which shares no code with Kiln.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends at its first failure")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

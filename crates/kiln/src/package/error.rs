@@ -1,0 +1,50 @@
+//! Why a variant directory could not be made.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::replace::ReplaceError;
+use crate::shipped::ShippedError;
+
+/// A variant directory could not be assembled or put in place.
+#[derive(Debug, Error)]
+pub enum PackageError {
+    /// A file of the package cannot be shipped.
+    #[error(transparent)]
+    Shipped(#[from] ShippedError),
+    /// A file could not be read or written.
+    #[error("failed to {what} `{}`", path.display())]
+    Io {
+        /// The act that failed.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A file had another content when it was copied than when it was hashed.
+    #[error("`{}` changed while it was packaged", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The project has no licence, which metadata need.
+    #[error("`general.license` is missing: published metadata need it")]
+    NoLicense,
+    /// Two files want one name.
+    #[error("`{name}` of the package has the name of a generated file")]
+    Clash {
+        /// The name.
+        name: String,
+    },
+    /// The directory could not be made or put in place.
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
+}
+
+pub(super) fn io_error(what: &'static str, path: &Path, source: io::Error) -> PackageError {
+    PackageError::Io { what, path: path.to_owned(), source }
+}
