@@ -13,7 +13,7 @@ use kiln_format::{Digest, DigestAlgorithm, DigestError};
 use thiserror::Error;
 
 use crate::package::METADATA;
-use crate::replace::{is_staging_name, write_file};
+use crate::replace::{is_staging_name, remove_unfinished_files, write_file};
 
 const SIGNATURE: &str = "metadata.json.sigstore";
 
@@ -119,6 +119,8 @@ pub enum Rehashed {
 pub fn rehash(variant: &Path, force: bool) -> Result<Rehashed, HashError> {
     let path = variant.join(METADATA);
     let old = fs::read_to_string(&path).map_err(|source| HashError::Io { what: "read", path: path.clone(), source })?;
+    // A rewriting that was killed must not end up in the digest.
+    remove_unfinished_files(variant);
     let digest = Digest::of_directory(variant, DigestAlgorithm::Sha256)?;
     let new = with_digest(&old, &digest).map_err(|source| HashError::Malformed { path: path.clone(), source })?;
     if new == old {
@@ -178,7 +180,10 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["own-key"], serde_json::json!([1, 2]));
         assert_eq!(value["digest"]["files"], serde_json::json!({"__init__.py": "nia/NpkRxFwkPGhBR7I/yeHc/PJX0pmhxjIBam/NM/Q="}));
+        // What a killed run leaves is neither hashed nor kept.
+        fs::write(dir.join(".kiln-tmp-abcdef"), "{").unwrap();
         assert_eq!(rehash(&dir, false).unwrap(), Rehashed::Unchanged);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
     }
 
     #[test]

@@ -17,6 +17,8 @@ use crate::shipped::{ShippedError, shipped_files};
 pub const BUILD_TOML: &str = "build.toml";
 /// Names in a project that are Kiln's own outputs: never read as sources, never counted as changes.
 pub const OWN: [&str; 2] = ["build", ".kiln"];
+/// A directory that every compiler looks for headers in when the project has it, whether listed or not.
+pub const CSRC: &str = "csrc";
 
 /// Extensions of files that C-family compilers read, translation units and what they include.
 const SOURCE_EXTENSIONS: [&str; 24] = [
@@ -183,7 +185,7 @@ pub(crate) fn is_source_name(name: &str) -> bool {
 }
 
 /// The files that decide what the project in `root` is: both project files, every listed source with the sources and headers beside
-/// it, those below the include directories, and the shipped Python. What is not there is left out; the configuration checks report it.
+/// it, those below the include directories and `csrc`, and the shipped Python. What is not there is left out; the configuration checks report it.
 ///
 /// # Errors
 /// When a file of the package cannot be shipped.
@@ -204,8 +206,9 @@ pub fn source_set(root: &Path, build: &Build) -> Result<SourceSet, ShippedError>
         let dir = source.as_str().rsplit_once('/').map_or("", |(dir, _)| dir);
         walk(root, dir, false, &mut add);
     }
-    for include in build.framework.include().iter().chain(kernels().flat_map(|kernel| &kernel.include)) {
-        walk(root, include.as_str(), true, &mut add);
+    let includes = build.framework.include().iter().chain(kernels().flat_map(|kernel| &kernel.include));
+    for dir in includes.map(|include| include.as_str()).chain([CSRC]) {
+        walk(root, dir, true, &mut add);
     }
     let package = format!("{}/{}", build.ext_dir(), build.python_name());
     for (name, path) in shipped_files(root, &package, &build.shipped_extensions())? {
@@ -310,6 +313,7 @@ mod tests {
             "cpu/k.hpp",
             "cpu/deeper/unused.h",
             "cpu/README.md",
+            "csrc/deep/c.h",
             "third/a/b.cuh",
             "third/.git/config.h",
             "build/v/x.h",
@@ -327,6 +331,7 @@ mod tests {
                 "build.toml",
                 "cpu/k.cpp",
                 "cpu/k.hpp",
+                "csrc/deep/c.h",
                 "third/a/b.cuh",
                 "torch-ext/b.cpp",
                 "torch-ext/b.h",

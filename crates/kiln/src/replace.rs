@@ -189,6 +189,13 @@ pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut File) -> io::Resul
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
+/// Removes what a killed [`write_file`] left in `dir`. Failing to is no error: the next time may succeed.
+pub(crate) fn remove_unfinished_files(dir: &Path) {
+    for name in staging_names(dir).unwrap_or_default() {
+        let _next_time = fs::remove_file(dir.join(name));
+    }
+}
+
 /// What [`recover`] found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {

@@ -110,7 +110,7 @@ impl fmt::Display for Reason {
             Self::Name(error) => error.fmt(f),
             Self::Filtered(option) => write!(f, "`{option}` leaves it out"),
             Self::NotDefault => f.write_str("it is not in the default set (`--all` builds it)"),
-            Self::NotPreferred(name) => write!(f, "`{name}` is preferred (`--release` or `--all` builds both)"),
+            Self::NotPreferred(name) => write!(f, "`{name}` is preferred (`--all` builds every variant)"),
             Self::CannotBuild(why) => write!(f, "it cannot be built here: {why}"),
         }
     }
