@@ -5,12 +5,15 @@ mod default_index;
 mod error;
 mod event;
 pub mod host;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod index;
 pub mod make_catalog;
 mod names;
 mod provision;
 mod store;
+pub mod stubs;
 mod toolchain;
 mod version_py;
 mod wheel;
@@ -25,6 +28,6 @@ pub use event::{FetchEvent, FetchSink};
 pub use http::{
     AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Request, Response, RetryPolicy, Traffic, Transport, Trust, UreqTransport,
 };
-pub use names::{CodedSet, LibraryExports, NameSet, NamesError, is_of_runtime};
+pub use names::{CodedSet, LibraryExports, NameSet, NamesError, PythonVersion, added_to_stable_abi, is_of_python, is_of_runtime};
 pub use provision::{Network, ProvisionOptions, Provisioner, StoreEntry};
 pub use toolchain::{CxxLevel, Provider, TorchToolchain};

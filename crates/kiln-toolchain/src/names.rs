@@ -12,6 +12,7 @@
 mod coded;
 mod embedded;
 mod file;
+mod python;
 mod runtime;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use data_encoding::HEXLOWER;
 pub use self::coded::CodedSet;
 pub use self::file::NamesError;
 pub(crate) use self::file::{decode, encode};
+pub use self::python::{PythonVersion, added_to_stable_abi, is_of_python};
 pub use self::runtime::is_of_runtime;
 
 use crate::Error;
@@ -93,7 +95,7 @@ impl NameSet {
                 }
             }
             Repr::Coded(coded) => {
-                hasher.update(b"coded\n").update(&coded.encode());
+                hasher.update(b"coded\n").update(coded.digest().as_bytes());
             }
         }
         HEXLOWER.encode(hasher.finalize().as_bytes())

@@ -11,12 +11,21 @@ use super::file::NamesError;
 const BITS: u32 = 20;
 
 /// A set of names that knows only their fingerprints.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodedSet {
     /// How many names went in. Larger than the number of fingerprints when two names have one in common.
     names: u32,
     /// Ascending, without duplicates.
     fingerprints: Vec<u64>,
+    /// Of the encoded set: kept, since encoding takes longer than everything else that is done with a set.
+    digest: blake3::Hash,
+}
+
+impl Default for CodedSet {
+    /// The empty set.
+    fn default() -> Self {
+        Self::from_parts(0, Vec::new())
+    }
 }
 
 impl CodedSet {
@@ -30,7 +39,18 @@ impl CodedSet {
         let mut fingerprints: Vec<u64> = names.into_iter().map(|name| fingerprint(name, count)).collect();
         fingerprints.sort_unstable();
         fingerprints.dedup();
-        Self { names: count, fingerprints }
+        Self::from_parts(count, fingerprints)
+    }
+
+    fn from_parts(names: u32, fingerprints: Vec<u64>) -> Self {
+        let mut set = Self { names, fingerprints, digest: blake3::Hash::from_bytes([0; 32]) };
+        set.digest = blake3::hash(&set.encode());
+        set
+    }
+
+    /// Digest of the encoded set.
+    pub(super) fn digest(&self) -> blake3::Hash {
+        self.digest
     }
 
     /// Whether `name` is in the set; wrongly true for one name in about a million.
@@ -95,7 +115,7 @@ impl CodedSet {
         if bits.position.div_ceil(8) != rest.len() {
             return Err(NamesError("it is longer than it says"));
         }
-        Ok(Self { names, fingerprints })
+        Ok(Self { names, fingerprints, digest: blake3::hash(bytes) })
     }
 }
 

@@ -1,0 +1,134 @@
+//! Link stubs: one small library per real one, with just the names that an extension wants of it.
+//!
+//! Before a link every name that the objects leave undefined is looked up ([`LinkNames::resolve`]) in what may be linked. The
+//! rule is the same whatever the linker is, and a name that nothing offers is an error with the object that wants it
+//! instead of an import error on a user's machine. [`link_stubs`] is the step that does it.
+
+mod linker;
+mod message;
+mod resolve;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use data_encoding::HEXLOWER;
+use kiln_graph::{Builtin, BuiltinContext, BuiltinError};
+use kiln_object::elf::{self, Machine, Relocatable};
+use kiln_object::stub::{Stub, Symbol};
+
+use crate::host::{HostRuntime, RuntimeError};
+use crate::names::{LibraryExports, NameSet, PythonVersion};
+
+pub use self::message::{Reason, Unresolved};
+pub use self::resolve::{Resolution, Wanted};
+
+/// The names of the host's runtime, read when they are first asked for and then kept.
+#[derive(Debug)]
+pub struct RuntimeNames {
+    runtime: HostRuntime,
+    digest: String,
+    names: OnceLock<Result<NameSet, RuntimeError>>,
+}
+
+impl RuntimeNames {
+    /// The names of `runtime`; reads nothing yet.
+    pub fn new(runtime: HostRuntime) -> Self {
+        Self { digest: runtime.digest(), runtime, names: OnceLock::new() }
+    }
+
+    /// The names.
+    ///
+    /// # Errors
+    /// When a file of the runtime cannot be read; the same error each time.
+    pub fn get(&self) -> Result<&NameSet, &RuntimeError> {
+        self.names.get_or_init(|| self.runtime.names()).as_ref()
+    }
+}
+
+/// Everything that an extension may take names from.
+#[derive(Clone, Debug)]
+pub struct LinkNames {
+    /// What the libraries below belong to, for messages: `torch 2.13.0`.
+    pub provider: String,
+    /// The libraries to link with, in link order. A stub is made for each.
+    pub linked: Vec<LibraryExports>,
+    /// Libraries of the provider that this variant does not link with: a name that only they have is told so.
+    pub unlinked: Vec<LibraryExports>,
+    /// What the compiler links by itself.
+    pub runtime: Arc<RuntimeNames>,
+    /// The oldest Python that the extension is for; none when it may not use Python at all.
+    pub python: Option<PythonVersion>,
+    /// The processor.
+    pub machine: Machine,
+}
+
+impl LinkNames {
+    /// Digest of everything here that decides a result, as lower-case hexadecimal text.
+    pub fn identity(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let mut add = |text: &str| {
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        };
+        add(&self.provider);
+        add(&self.machine.to_string());
+        add(&self.python.map(|version| version.to_string()).unwrap_or_default());
+        add(&self.runtime.digest);
+        for libraries in [&self.linked, &self.unlinked] {
+            add(&libraries.len().to_string());
+            for library in libraries {
+                add(&library.soname);
+                add(&library.names.digest());
+            }
+        }
+        HEXLOWER.encode(hasher.finalize().as_bytes())
+    }
+
+    /// The outputs of [`link_stubs`]: one file per library to link with, called by its SONAME, in link order.
+    pub fn outputs(&self) -> Vec<String> {
+        self.linked.iter().map(|library| library.soname.clone()).collect()
+    }
+}
+
+/// The builtin that reads the objects of an extension and writes a stub for every library of `names.linked`.
+///
+/// Its step's inputs are the objects, in the order of `labels`, which name them in messages (`cpu/relu.cpp`). Its outputs
+/// are [`LinkNames::outputs`]; a library that nothing is wanted of gets a stub without names, which `--as-needed` drops.
+/// It fails when an object cannot be read, is for another processor, or wants a name that nothing offers, and then names
+/// all such names.
+pub fn link_stubs(names: Arc<LinkNames>, labels: Vec<String>) -> Builtin {
+    let mut key = names.identity();
+    for label in &labels {
+        key.push('\n');
+        key.push_str(label);
+    }
+    Builtin { name: "link-stubs", version: 1, key, run: Arc::new(move |context| run(&names, &labels, context)) }
+}
+
+fn run(names: &LinkNames, labels: &[String], context: &BuiltinContext<'_>) -> Result<(), BuiltinError> {
+    if context.inputs.len() != labels.len() {
+        return Err(BuiltinError(format!("{} objects, but {} labels", context.inputs.len(), labels.len())));
+    }
+    let objects = labels.iter().zip(context.inputs).map(|(label, path)| Ok((label.as_str(), read(label, path)?)));
+    let objects: Vec<(&str, Relocatable)> = objects.collect::<Result<_, BuiltinError>>()?;
+    if let Some((label, object)) = objects.iter().find(|(_, object)| object.machine != names.machine) {
+        return Err(BuiltinError(format!("the object of `{label}` is for {}, not for {}", object.machine, names.machine)));
+    }
+    let resolution = names.resolve(&objects).map_err(|cause| BuiltinError(cause.to_string()))?;
+    if !resolution.unresolved.is_empty() {
+        let all: Vec<String> = resolution.unresolved.iter().map(ToString::to_string).collect();
+        return Err(BuiltinError(all.join("\n")));
+    }
+    for (library, wanted) in names.linked.iter().zip(resolution.wanted) {
+        let symbols = wanted.into_iter().map(|wanted| Symbol::plain(wanted.name, wanted.kind)).collect();
+        let bytes = Stub::new(&*library.soname, names.machine, symbols).write().map_err(|cause| BuiltinError(cause.to_string()))?;
+        std::fs::write(context.out_dir.join(&library.soname), bytes)
+            .map_err(|cause| BuiltinError(format!("cannot write the stub of `{}`: {cause}", library.soname)))?;
+    }
+    Ok(())
+}
+
+fn read(label: &str, path: &Path) -> Result<Relocatable, BuiltinError> {
+    let failed = |cause: String| BuiltinError(format!("cannot read the object of `{label}`: {cause}"));
+    let data = std::fs::read(path).map_err(|cause| failed(cause.to_string()))?;
+    elf::relocatable(&data).map_err(|cause| failed(cause.to_string()))
+}

@@ -1,0 +1,86 @@
+//! What is said of a name that nothing provides.
+
+use std::fmt;
+
+use kiln_object::demangle::demangle;
+
+use crate::names::PythonVersion;
+
+/// Why a name has no provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// None of the libraries to link with exports it.
+    NotExported {
+        /// Whether its name says that it would be the provider's. Else a source of the extension is as likely missing.
+        theirs: bool,
+        /// What the libraries belong to, such as `torch 2.13.0`.
+        provider: String,
+        /// The libraries that were asked.
+        libraries: Vec<String>,
+    },
+    /// A library exports it that this variant does not link with.
+    NotLinked {
+        /// What the library belongs to.
+        provider: String,
+        /// The library.
+        library: String,
+    },
+    /// Python has it in its stable ABI, but not yet in the oldest release that the extension is for.
+    NewerPython {
+        /// The release that has it.
+        added: PythonVersion,
+        /// The oldest release that the extension is for.
+        floor: PythonVersion,
+    },
+    /// It is one of Python's and not in the stable ABI.
+    NotLimitedApi,
+    /// It is one of Python's, and the extension may use none.
+    NoPython,
+    /// It belongs to the C++ runtime, and the host's does not have it.
+    NotInRuntime,
+    /// It is declared hidden: only the extension itself could define it.
+    Hidden,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotExported { theirs, provider, libraries } => {
+                if !theirs {
+                    f.write_str("no source of this extension defines it, and ")?;
+                }
+                match libraries.as_slice() {
+                    [] => write!(f, "nothing of {provider} is linked"),
+                    libraries => write!(f, "{provider} does not export it ({})", libraries.join(", ")),
+                }
+            }
+            Self::NotLinked { provider, library } => write!(f, "{provider} exports it from {library}, which this variant does not link"),
+            Self::NewerPython { added, floor } => {
+                write!(f, "Python has it from {added} on, newer than Python {floor}'s limited API")
+            }
+            Self::NotLimitedApi => f.write_str("it is not in Python's limited API"),
+            Self::NoPython => f.write_str("this extension may not use Python's names"),
+            Self::NotInRuntime => f.write_str("it belongs to the C++ runtime, and the one of the host compiler does not have it"),
+            Self::Hidden => f.write_str("it is declared hidden, and no source of this extension defines it"),
+        }
+    }
+}
+
+/// A name that nothing provides. Displayed as the whole message, without a line end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unresolved {
+    /// The name, mangled.
+    pub name: String,
+    /// Labels of the objects that want it.
+    pub wanted_by: Vec<String>,
+    /// Why it has no provider.
+    pub reason: Reason,
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = demangle(&self.name);
+        let shown = shown.as_deref().unwrap_or(&self.name);
+        write!(f, "undefined symbol `{shown}`\n  wanted by {}\n  {}", self.wanted_by.join(", "), self.reason)
+    }
+}
