@@ -1,1 +1,27 @@
 //! The backend trait and the lowering of frameworks, for every vendor.
+//!
+//! Two axes that stay apart. A [`Backend`] knows who compiles device code: which architectures, which extra steps. A
+//! [`Framework`] knows which ABI the extension speaks: defines, include directories, the C++ level, generated files and
+//! the link. A backend asks the framework for a [`CompileProfile`]; what a framework must know of a backend is the data
+//! of [`FrameworkPart`]. No vendor is named here.
+
+mod backend;
+mod compile;
+mod error;
+mod flags;
+mod framework;
+mod generated;
+mod source;
+mod torch;
+
+pub use backend::{Backend, Component, FrameworkPart, Lowering};
+pub use compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit};
+pub use error::BackendError;
+pub use flags::{check_user_flags, user_cxx_level};
+pub use framework::Framework;
+pub use kiln_format::{BackendName, Version};
+pub use kiln_graph::{Graph, PathRef, RootName};
+pub use kiln_object::elf::Machine;
+pub use kiln_toolchain::host::HostCompiler;
+pub use source::{Language, SourceKind, classify_source};
+pub use torch::TorchFramework;

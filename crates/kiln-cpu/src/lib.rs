@@ -1,1 +1,49 @@
-//! The cpu backend.
+//! The cpu backend: C++ through the host compiler, no architecture flags.
+
+use kiln_backend::{
+    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, Lowering, ObjectFile, SourceKind, UnitSource,
+    classify_source, compile_host_unit,
+};
+
+/// Defines that torch's own package adds to extensions of its cpu build.
+const TORCH_PACKAGE_DEFINES: [&str; 4] = ["USE_DISTRIBUTED", "USE_C10D_GLOO", "USE_RPC", "USE_TENSORPIPE"];
+/// Torch's libraries that a cpu extension may need.
+const TORCH_LIBRARIES: [&str; 3] = ["libc10.so", "libtorch.so", "libtorch_cpu.so"];
+
+/// The cpu backend.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuBackend;
+
+impl Backend for CpuBackend {
+    fn name(&self) -> BackendName {
+        BackendName::Cpu
+    }
+
+    fn torch_part(&self) -> FrameworkPart {
+        FrameworkPart {
+            defines: vec!["CPU_KERNEL".to_owned()],
+            package_defines: TORCH_PACKAGE_DEFINES.map(str::to_owned).to_vec(),
+            libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
+        }
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {
+        let mut objects = Vec::new();
+        for source in &component.sources {
+            match classify_source(&source.path) {
+                SourceKind::Header => {}
+                SourceKind::Host(language) => {
+                    objects.push(compile_host_unit(lowering, component, profile, &UnitSource::Project(source.clone()), language)?);
+                }
+                SourceKind::Other => {
+                    return Err(BackendError::UnknownSource {
+                        source_path: source.path.clone(),
+                        backend: "cpu",
+                        hint: "cpu components take `.cpp`, `.cc`, `.cxx`, `.c++`, `.c` and headers".to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(objects)
+    }
+}

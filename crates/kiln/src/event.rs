@@ -6,17 +6,7 @@ use std::path::PathBuf;
 
 use kiln_toolchain::FetchEvent;
 
-/// What can be proven of a variant on one machine, each step resting on the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Proof {
-    /// The steps are known; nothing ran.
-    Planned,
-    /// Every translation unit was compiled.
-    Compiled,
-    /// The extension was linked and every name it leaves undefined has a known provider.
-    Linked,
-}
+use crate::record::Stage;
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -43,8 +33,8 @@ pub enum Event {
         directory: PathBuf,
         /// Whether the directory differs from what stood there before.
         changed: bool,
-        /// What was proven of it.
-        proof: Proof,
+        /// How far it was proven by this build.
+        stage: Stage,
     },
     /// A variant could not be made. What stood in its place still stands there.
     VariantFailed {

@@ -1,14 +1,26 @@
 //! Hub-loadable GPU kernels from a build.toml.
+//!
+//! Where to start: [`build::Checked`] opens a project and checks it, [`build::prepare`] chooses variants, provides toolchains and
+//! plans the graph, [`build::run`] runs it and puts variants in place. What happens meanwhile is one stream of [`Event`]s.
 
+pub mod backends;
+pub mod build;
+pub mod build_error;
 pub mod config_check;
+pub mod event;
 pub mod git;
 pub mod hash;
 pub mod matrix;
 pub mod ops_id;
 pub mod ops_py;
 pub mod package;
+pub mod plan;
 pub mod project;
 pub mod record;
 pub mod replace;
 pub mod settings_file;
 pub mod shipped;
+pub mod verify;
+
+pub use crate::build_error::BuildError;
+pub use crate::event::Event;

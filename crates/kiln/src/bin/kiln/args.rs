@@ -125,9 +125,9 @@ pub(crate) struct Build {
     /// Take torch from this Python instead of a wheel
     #[arg(long, value_name = "PYTHON")]
     pub(crate) torch_from: Option<PathBuf>,
-    /// Host C++ compiler
+    /// Host C++ compiler: a name, a path, or one of these behind a launcher
     #[arg(long, value_name = "PROGRAM")]
-    pub(crate) cxx: Option<PathBuf>,
+    pub(crate) cxx: Option<String>,
     /// Last part of the ops id instead of one from the sources
     #[arg(long, value_name = "ID")]
     pub(crate) unique_id: Option<String>,

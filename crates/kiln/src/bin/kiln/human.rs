@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use kiln::{Event, Proof};
+use kiln::Event;
 use kiln_graph::{Failure, Reason, StepId};
 use kiln_toolchain::FetchEvent;
 
@@ -40,13 +40,9 @@ impl<'a> HumanReporter<'a> {
             Event::Fetch(fetch) => self.fetch(fetch),
             Event::Waiting { pid } => self.printer.status("Waiting", &waiting(*pid)),
             Event::Graph(event) => self.graph(event),
-            Event::VariantFinished { variant, directory, changed, proof } => {
-                let state = match (changed, proof) {
-                    (false, _) => "unchanged",
-                    (true, Proof::Planned) => "packaged",
-                    (true, Proof::Compiled | Proof::Linked) => "linked, packaged",
-                };
-                self.printer.status("Packaged", &format!("{variant} ({state}) in {}", directory.display()));
+            Event::VariantFinished { variant, directory, changed, .. } => {
+                let unchanged = if *changed { "" } else { " (unchanged)" };
+                self.printer.status("Packaged", &format!("{}{unchanged}", directory.with_file_name(variant).display()));
             }
             Event::VariantFailed { variant, reason: Some(reason) } => {
                 self.printer.error("variant-failed", &format!("failed to make `{variant}`: {reason}"), &[], None);
@@ -61,14 +57,12 @@ impl<'a> HumanReporter<'a> {
             FetchEvent::Bytes { what, received, expected } => {
                 self.printer.progress(format!("{:>12} {what}: {} of {}", "Fetching", megabytes(*received), megabytes(*expected)));
             }
-            FetchEvent::WholeFile { file, size } => self.printer.warning(&format!(
-                "the index does not answer range requests: taking the whole of `{file}` ({})",
-                megabytes(*size)
-            )),
-            FetchEvent::Retry { url, attempt, attempts, after, reason } => self.printer.warning(&format!(
-                "`{url}`: {reason} (try {attempt} of {attempts}, again in {} ms)",
-                after.as_millis()
-            )),
+            FetchEvent::WholeFile { file, size } => self
+                .printer
+                .warning(&format!("the index does not answer range requests: taking the whole of `{file}` ({})", megabytes(*size))),
+            FetchEvent::Retry { url, attempt, attempts, after, reason } => {
+                self.printer.warning(&format!("`{url}`: {reason} (try {attempt} of {attempts}, again in {} ms)", after.as_millis()))
+            }
             FetchEvent::WaitingForLock { what, pid } => {
                 let holder = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
                 self.printer.status("Waiting", &format!("for another process that fetches {what}{holder}"));
@@ -147,6 +141,9 @@ impl<'a> HumanReporter<'a> {
             Failure::Exit { code } => ("step-failed", format!("exit code {code}")),
             Failure::Signal { signal } => ("step-killed", format!("killed by signal {signal}")),
             Failure::Spawn { message } => ("step-not-started", format!("cannot start the program: {message}")),
+            Failure::UndeclaredInput { input } => {
+                ("undeclared-input", format!("it read `{input}`, which another step makes and this one does not wait for"))
+            }
             Failure::MissingOutput { output } => ("step-failed", format!("the program ended well but did not write `{output}`")),
             Failure::Io { message } => ("work-directory", message.clone()),
         };

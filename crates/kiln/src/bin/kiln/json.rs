@@ -33,8 +33,8 @@ fn value(event: &Event) -> Value {
         Event::Fetch(event) => fetch_value(event),
         Event::Waiting { pid } => json!({"reason": "waiting", "pid": pid}),
         Event::Graph(event) => graph_value(event),
-        Event::VariantFinished { variant, directory, changed, proof } => {
-            json!({"reason": "variant-finished", "variant": variant, "directory": directory, "changed": changed, "proof": proof})
+        Event::VariantFinished { variant, directory, changed, stage } => {
+            json!({"reason": "variant-finished", "variant": variant, "directory": directory, "changed": changed, "stage": stage})
         }
         Event::VariantFailed { variant, reason } => json!({"reason": "variant-failed", "variant": variant, "message": reason}),
     }

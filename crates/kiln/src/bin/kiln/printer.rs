@@ -16,8 +16,7 @@ pub(crate) struct Styles {
 }
 
 impl Styles {
-    const COLOURED: Self =
-        Self { verb: "\x1b[1;32m", error: "\x1b[1;31m", warning: "\x1b[1;33m", hint: "\x1b[1;36m", reset: "\x1b[0m" };
+    const COLOURED: Self = Self { verb: "\x1b[1;32m", error: "\x1b[1;31m", warning: "\x1b[1;33m", hint: "\x1b[1;36m", reset: "\x1b[0m" };
     const PLAIN: Self = Self { verb: "", error: "", warning: "", hint: "", reset: "" };
 }
 

@@ -1,0 +1,79 @@
+//! The trait that each vendor implements, and what it works with.
+
+use std::sync::Arc;
+
+use kiln_format::BackendName;
+use kiln_graph::{Graph, PathRef, RootName};
+use kiln_object::elf::Machine;
+use kiln_toolchain::host::HostCompiler;
+use kiln_toolchain::stubs::RuntimeNames;
+
+use crate::compile::{CompileProfile, ObjectFile};
+use crate::error::BackendError;
+
+/// What a framework must know of a backend, as data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrameworkPart {
+    /// Defines of every translation unit of the variant, `NAME` or `NAME=VALUE`.
+    pub defines: Vec<String>,
+    /// Defines that the framework's own package adds for this backend to units that include its headers.
+    pub package_defines: Vec<String>,
+    /// SONAMEs of the framework's libraries that an extension of this backend may need, in link order.
+    pub libraries: Vec<String>,
+}
+
+/// A group of sources that share flags: a `[kernel.*]` table, or the framework's own `src`.
+///
+/// A source that two components list is compiled once for each, with that component's flags.
+#[derive(Clone, Debug)]
+pub struct Component {
+    /// The table as written: `kernel.relu_cpu`, `torch`.
+    pub table: String,
+    /// Sources in file order, below the project.
+    pub sources: Vec<PathRef>,
+    /// Include directories of the component, in file order.
+    pub include_dirs: Vec<PathRef>,
+    /// Flags for the component's C++ units, as written.
+    pub cxx_flags: Vec<String>,
+    /// Whether the units may include the framework's headers. Without them a unit is one action for every torch.
+    pub uses_framework: bool,
+}
+
+impl Component {
+    /// A component without sources or flags of its own, for units that Kiln generates.
+    pub fn generated(table: &str) -> Self {
+        Self { table: table.to_owned(), sources: Vec::new(), include_dirs: Vec::new(), cxx_flags: Vec::new(), uses_framework: false }
+    }
+}
+
+/// What lowering works on: the graph that receives steps, and the compilers that the steps run.
+#[derive(Debug)]
+pub struct Lowering<'a> {
+    /// The graph of all variants.
+    pub graph: &'a mut Graph,
+    /// The host compiler.
+    pub host: &'a HostCompiler,
+    /// The names of the libraries that the host compiler links by itself.
+    pub runtime: Arc<RuntimeNames>,
+    /// The processor that is compiled for.
+    pub machine: Machine,
+    /// The root that sources are relative to.
+    pub project: RootName,
+    /// Directories that a compiler process needs to work and that never decide its result.
+    pub ambient: &'a std::collections::BTreeMap<String, std::path::PathBuf>,
+}
+
+/// One vendor: how its components become steps.
+pub trait Backend: Send + Sync {
+    /// The name in `build.toml`.
+    fn name(&self) -> BackendName;
+
+    /// What torch must know of this backend.
+    fn torch_part(&self) -> FrameworkPart;
+
+    /// Adds the steps that compile `component` and gives the objects to link, in source order.
+    ///
+    /// # Errors
+    /// When a source is of no kind that this backend compiles, or a flag is refused.
+    fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError>;
+}

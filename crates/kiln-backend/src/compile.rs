@@ -1,0 +1,165 @@
+//! Host compilation: one translation unit, one step.
+
+use std::collections::BTreeMap;
+
+use kiln_graph::{Action, Arg, OutputRef, PathRef, Piece, Program, ResourceClass, RootName, Step, StepId, Weight};
+use kiln_toolchain::host::{Family, HostCompiler};
+
+use crate::backend::{Component, Lowering};
+use crate::error::BackendError;
+use crate::flags::check_user_flags;
+use crate::source::Language;
+
+/// What a framework wants every unit of an extension to be compiled with, whoever compiles it.
+#[derive(Clone, Debug, Default)]
+pub struct CompileProfile {
+    /// Value of `-std=` for C++.
+    pub cxx_std: &'static str,
+    /// Defines, `NAME` or `NAME=VALUE`, in order.
+    pub defines: Vec<String>,
+    /// The step whose output directory holds the generated headers.
+    pub generated_headers: Option<StepId>,
+    /// Include directories of the framework, as system directories, in order.
+    pub system_include_dirs: Vec<PathRef>,
+    /// Roots whose location must not reach an object, with the text that stands for each.
+    pub mapped_roots: Vec<(RootName, String)>,
+    /// Expected cost of a C++ unit.
+    pub weight: Option<Weight>,
+}
+
+/// An object file and what it was made from, for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectFile {
+    /// The file.
+    pub output: OutputRef,
+    /// The source, relative to the project.
+    pub source: String,
+}
+
+/// Where a unit's source comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnitSource {
+    /// A file of the project.
+    Project(PathRef),
+    /// A file that another step makes.
+    Generated(OutputRef),
+}
+
+impl UnitSource {
+    /// The source for messages: relative to the project, or the generated file's name.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Project(path) => &path.path,
+            Self::Generated(output) => &output.name,
+        }
+    }
+
+    fn arg(&self) -> Arg {
+        match self {
+            Self::Project(path) => Arg::from(path.clone()),
+            Self::Generated(output) => Arg::from(output.clone()),
+        }
+    }
+}
+
+/// Name of the object in its step's output directory. The directory is named by the step's digest, so that equal base
+/// names in two folders cannot meet.
+const OBJECT: &str = "unit.o";
+/// Name of the depfile beside it.
+const DEPFILE: &str = "unit.d";
+
+/// Expected cost of a unit that includes no framework header.
+const PLAIN_UNIT: Weight = Weight { cpu_ms: 500, memory_mib: 200 };
+
+/// Adds the step that compiles `source` with the host compiler.
+///
+/// Flags in order: Kiln's own, defines, include directories (the component's, the project's `csrc/` when present, the
+/// generated headers, the framework's as system directories), then the component's own flags, which therefore win.
+///
+/// # Errors
+/// When a flag of the component is refused, or the graph refuses the step.
+pub fn compile_host_unit(
+    lowering: &mut Lowering<'_>,
+    component: &Component,
+    profile: &CompileProfile,
+    source: &UnitSource,
+    language: Language,
+) -> Result<ObjectFile, BackendError> {
+    let mut args = common_args(lowering.host, &lowering.project, profile, source);
+    match language {
+        Language::C => args.extend([Arg::from("-x"), Arg::from("c")]),
+        Language::Cxx => args.push(Arg::text("-std=").and(profile.cxx_std)),
+    }
+    args.extend(profile.defines.iter().map(|define| Arg::text("-D").and(define.as_str())));
+    args.extend(component.include_dirs.iter().map(|dir| Arg::text("-I").with(Piece::Path(dir.clone()))));
+    if let Some(step) = &profile.generated_headers {
+        args.push(Arg::text("-I").with(Piece::OutputDir(step.clone())));
+    }
+    for dir in &profile.system_include_dirs {
+        args.extend([Arg::from("-isystem"), Arg::from(dir.clone())]);
+    }
+    if language == Language::Cxx {
+        check_user_flags(&component.cxx_flags)?;
+        args.extend(component.cxx_flags.iter().map(|flag| Arg::from(flag.as_str())));
+    }
+    args.extend([
+        Arg::from("-MD"),
+        Arg::from("-MF"),
+        Arg(vec![Piece::Own(DEPFILE.to_owned())]),
+        Arg::from("-c"),
+        source.arg(),
+        Arg::from("-o"),
+        Arg(vec![Piece::Own(OBJECT.to_owned())]),
+    ]);
+    let step = lowering.graph.add(Step {
+        verb: "Compiling",
+        label: source.label().to_owned(),
+        action: Action::Run(host_program(lowering, args, Some(DEPFILE.to_owned()))),
+        inputs: Vec::new(),
+        outputs: vec![OBJECT.to_owned()],
+        weight: profile.weight.unwrap_or(PLAIN_UNIT),
+        resource: ResourceClass::Cpu,
+    })?;
+    Ok(ObjectFile { output: OutputRef { step, name: OBJECT.to_owned() }, source: source.label().to_owned() })
+}
+
+/// A run of the host compiler in the project's directory.
+pub(crate) fn host_program(lowering: &Lowering<'_>, args: Vec<Arg>, depfile: Option<String>) -> Program {
+    let own = lowering.host.args.iter().map(|arg| Arg::from(arg.as_str()));
+    Program {
+        path: lowering.host.path.clone(),
+        tool: lowering.host.identity.clone(),
+        args: own.chain(args).collect(),
+        cwd: PathRef { root: lowering.project.clone(), path: String::new() },
+        env: fixed_environment(),
+        ambient: lowering.ambient.clone(),
+        depfile,
+    }
+}
+
+/// The environment that may decide a result, the same for everyone: messages in one language, and a fixed time for
+/// `__DATE__` and `__TIME__`.
+fn fixed_environment() -> BTreeMap<String, Arg> {
+    BTreeMap::from([("LC_ALL".to_owned(), Arg::from("C.UTF-8")), ("SOURCE_DATE_EPOCH".to_owned(), Arg::from("0"))])
+}
+
+/// Optimisation, position independence, visibility and reproducibility.
+fn common_args(host: &HostCompiler, project: &RootName, profile: &CompileProfile, source: &UnitSource) -> Vec<Arg> {
+    let mut args: Vec<Arg> = ["-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden"].into_iter().map(Arg::from).collect();
+    if host.accepts_no_gnu_unique {
+        // Unique symbols join the inline statics of all loaded extensions.
+        args.push(Arg::from("-fno-gnu-unique"));
+    }
+    if host.family == Family::Gnu {
+        // Without a seed gcc names the initialisers of a unit that exports nothing at random.
+        args.push(Arg::text("-frandom-seed=").and(source.label()));
+    }
+    // Compilers try the last map first, so the work directory, which may lie inside the project, comes after it.
+    args.push(Arg::text("-ffile-prefix-map=").with(Piece::Path(PathRef { root: project.clone(), path: String::new() })).and("=."));
+    for (root, text) in &profile.mapped_roots {
+        let dir = PathRef { root: root.clone(), path: String::new() };
+        args.push(Arg::text("-ffile-prefix-map=").with(Piece::Path(dir)).and("=").and(text.as_str()));
+    }
+    args.push(Arg::text("-ffile-prefix-map=").with(Piece::WorkDir).and("=.kiln"));
+    args
+}

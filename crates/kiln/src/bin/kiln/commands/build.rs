@@ -1,0 +1,183 @@
+//! `kiln build`.
+
+use std::time::Instant;
+
+use kiln::Event;
+use kiln::build::{BuildOptions, BuildReport, Checked, Prepared, Services, TorchSource, prepare, run as run_build};
+use kiln::matrix::Set;
+use kiln::ops_id::Purpose;
+use kiln_format::Level;
+use kiln_graph::Interrupt;
+use kiln_toolchain::host::{self, Choice, HostSearch};
+use kiln_toolchain::{Catalog, Provisioner};
+
+use crate::args::{Build, MessageFormat};
+use crate::exit::{Exit, Failure};
+use crate::human::{HumanReporter, quoted};
+use crate::json::JsonReporter;
+use crate::printer::Printer;
+use crate::settings::Settings;
+
+pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
+    let started = Instant::now();
+    let mut checked = Checked::open(&args.dir.path)?;
+    checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
+    super::show_remarks(&checked, printer);
+    checked.build()?;
+
+    let human = HumanReporter::new(printer, args.print_commands, args.explain);
+    let json = JsonReporter::new(printer);
+    let report = |event: &Event| match args.message_format {
+        MessageFormat::Human => human.event(event),
+        MessageFormat::Json => json.event(event),
+    };
+
+    let cache_dir = settings.cache_dir(Some(&checked.project.root))?;
+    let kiln_toml = checked.project.settings.index_url.as_ref().map(|url| url.value.as_str());
+    let network = || settings.network(&cache_dir, kiln_toml);
+    let fetching = |event| report(&Event::Fetch(event));
+    let catalog = Catalog::embedded()?;
+    let provisioner = Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching);
+    let torch = match &args.torch_from {
+        None => TorchSource::Wheels,
+        Some(_) => return Err(Failure::usage("not yet")),
+    };
+    let host = || {
+        let search = host_search(args, settings, &checked);
+        Ok(host::find(&search, &cache_dir.join("host-compilers-v1.json"))?.compiler)
+    };
+    let interrupt = Interrupt::new();
+    listen(&interrupt)?;
+    let services = Services {
+        provisioner: &provisioner,
+        torch,
+        host: &host,
+        git: &settings.git(),
+        ambient: &settings.ambient(),
+        cache_dir: &cache_dir,
+        builder: Settings::builder(),
+        interrupt,
+        events: &report,
+    };
+    let set = match (args.release, args.all) {
+        (true, _) => Set::Release,
+        (false, true) => Set::All,
+        (false, false) => Set::Preferred,
+    };
+    let options = BuildOptions {
+        target: settings.target,
+        set,
+        filters: super::filters(&args.filter)?,
+        purpose: if args.release { Purpose::Release } else { Purpose::Development },
+        unique_id: args.unique_id.clone(),
+        out_dir: args.out.as_ref().map(|dir| settings.environment.current_dir.join(dir)),
+        jobs: settings.jobs(args.jobs)?,
+        keep_going: args.keep_going,
+    };
+    let prepared = prepare(&checked, options, &services)?;
+    if args.plan {
+        print_plan(&prepared, args.message_format, printer);
+        return Ok(Exit::Success);
+    }
+    let result = run_build(&prepared, &services)?;
+    Ok(finish(&result, started, args.message_format, printer))
+}
+
+/// Where to look for the host compiler: the option, then `kiln.toml`, then the two variables that may choose one.
+fn host_search(args: &Build, settings: &Settings, checked: &Checked) -> HostSearch {
+    let environment = &settings.environment;
+    let named = |value: String, origin: &str| Choice { value, origin: origin.to_owned() };
+    let option = args.cxx.as_ref().map(|cxx| named(cxx.clone(), "--cxx"));
+    let from_file = || checked.project.settings.cxx.as_ref().map(|cxx| named(cxx.value.clone(), "kiln.toml"));
+    let from_variable = |name: &str| environment.get(name).map(|value| named(value.to_owned(), name));
+    HostSearch {
+        cxx: option.or_else(from_file).or_else(|| from_variable("CXX")),
+        cc: from_variable("CC"),
+        path: environment.get("PATH").unwrap_or_default().into(),
+        ambient: ["HOME", "TMPDIR"].into_iter().filter_map(|name| Some((name.into(), environment.get(name)?.into()))).collect(),
+    }
+}
+
+/// The first Ctrl-C or SIGTERM stops the build and ends its processes.
+fn listen(interrupt: &Interrupt) -> Result<(), Failure> {
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register_usize(signal, interrupt.flag(), 1)
+            .map_err(|cause| Failure::new("signals", "signals cannot be listened to").caused_by(cause.to_string()))?;
+    }
+    Ok(())
+}
+
+fn finish(report: &BuildReport, started: Instant, format: MessageFormat, printer: &Printer) -> Exit {
+    let exit = match (report.interrupted, report.failed) {
+        (true, _) => Exit::Interrupted,
+        (false, 0) => Exit::Success,
+        (false, _) => Exit::Failure,
+    };
+    let steps = &report.steps;
+    match format {
+        MessageFormat::Json => {
+            let line = serde_json::json!({
+                "reason": "build-finished", "success": exit == Exit::Success, "built": report.built, "changed": report.changed,
+                "failed": report.failed, "interrupted": report.interrupted,
+                "steps": {"ran": steps.ran, "up_to_date": steps.up_to_date, "failed": steps.failed, "skipped": steps.skipped},
+            });
+            printer.stdout(|out| std::io::Write::write_fmt(out, format_args!("{line}\n")));
+        }
+        MessageFormat::Human => {
+            let counts = format!(
+                "{} of {} variants ({} changed), {} steps ran, {} up to date, in {:.1} s",
+                report.built,
+                report.built + report.failed,
+                report.changed,
+                steps.ran,
+                steps.up_to_date,
+                started.elapsed().as_secs_f64()
+            );
+            match exit {
+                Exit::Success => printer.status("Finished", &counts),
+                Exit::Interrupted => printer.error("interrupted", &format!("the build was interrupted: {counts}"), &[], None),
+                Exit::Failure | Exit::Usage => printer.error("build", &format!("the build failed: {counts}"), &[], None),
+            }
+        }
+    }
+    exit
+}
+
+/// Prints the graph: what would run if nothing were up to date.
+fn print_plan(prepared: &Prepared<'_>, format: MessageFormat, printer: &Printer) {
+    let plan = prepared.plan.graph.plan();
+    let variants = prepared.plan.variants.iter();
+    printer.stdout(|out| {
+        use std::io::Write;
+        if format == MessageFormat::Json {
+            let variants: Vec<_> = variants
+                .map(|variant| {
+                    serde_json::json!({
+                        "variant": variant.selected.variant.name(), "backend": variant.selected.backend.to_string(),
+                        "id": variant.ops_id.to_string(),
+                        "torch": variant.selected.torch().map(|torch| torch.release.to_string()),
+                        "extension": variant.extension.as_ref().map(|output| output.name.clone()),
+                    })
+                })
+                .collect();
+            return writeln!(out, "{}", serde_json::json!({"variants": variants, "graph": plan}));
+        }
+        for variant in variants {
+            let torch = variant.selected.torch().map(|torch| format!(" with torch {}", torch.release)).unwrap_or_default();
+            let made = variant.extension.as_ref().map_or("Python only", |extension| extension.name.as_str());
+            writeln!(out, "variant {}{torch}: {made}", variant.selected.variant.name())?;
+        }
+        for step in &plan.steps {
+            writeln!(out, "{} {} ({})", step.verb.to_lowercase(), step.label, step.id)?;
+            match &step.action {
+                kiln_graph::PlanAction::Run { argv, .. } => writeln!(out, "  {}", quoted(argv))?,
+                kiln_graph::PlanAction::Builtin { name, .. } => writeln!(out, "  builtin {name}")?,
+            }
+            writeln!(out, "  makes {}", step.outputs.join(", "))?;
+            if !step.targets.is_empty() {
+                writeln!(out, "  for {}", step.targets.join(", "))?;
+            }
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,43 @@
+//! One module per command: resolved values in, an exit code out.
+
+pub(crate) mod build;
+pub(crate) mod check_config;
+pub(crate) mod hash;
+pub(crate) mod toolchain;
+pub(crate) mod variants;
+
+use kiln::build::Checked;
+use kiln::matrix::Filters;
+use kiln_format::Version;
+
+use crate::args::Filter;
+use crate::exit::Failure;
+use crate::printer::Printer;
+
+/// The filters of the command line as values.
+fn filters(filter: &Filter) -> Result<Filters, Failure> {
+    let versions = |option: &str, texts: &[String]| {
+        texts
+            .iter()
+            .map(|text| Version::parse(text).map_err(|error| Failure::usage(format!("`{option} {text}`: {error}"))))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    Ok(Filters {
+        variants: filter.variants.clone(),
+        backends: filter
+            .backends
+            .iter()
+            .map(|name| name.parse().map_err(|error| Failure::usage(format!("`--backend {name}`: {error}"))))
+            .collect::<Result<_, _>>()?,
+        torch: versions("--torch", &filter.torch)?,
+        cuda: versions("--cuda", &filter.cuda)?,
+    })
+}
+
+/// Shows the remarks on the project's files.
+fn show_remarks(checked: &Checked, printer: &Printer) {
+    let text = checked.project.render();
+    if !text.is_empty() {
+        printer.stderr(text.as_bytes());
+    }
+}

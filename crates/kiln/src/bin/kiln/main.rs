@@ -1,0 +1,50 @@
+//! The command line of Kiln.
+//!
+//! Reads the environment once, settles settings, calls one function per command, chooses the exit code. Decides nothing about a build.
+
+mod args;
+mod commands;
+mod environment;
+mod exit;
+mod human;
+mod json;
+mod printer;
+mod settings;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::environment::Environment;
+use crate::exit::{Exit, Failure};
+use crate::printer::Printer;
+use crate::settings::Settings;
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    let environment = Environment::read();
+    let (no_color, ci) = environment.as_ref().map_or((false, false), |e| (e.get("NO_COLOR").is_some(), e.get("CI").is_some()));
+    let printer = Printer::new(cli.global.quiet, cli.global.color, no_color, ci);
+    let result = match environment {
+        Ok(environment) => run(cli, &environment, &printer),
+        Err(cause) => Err(Failure::new("environment", "the working directory cannot be read").caused_by(cause.to_string())),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            printer.error(failure.code, &failure.message, &failure.causes, failure.hint.as_deref());
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, Failure> {
+    let settings = Settings::new(&cli.global, environment)?;
+    match cli.command {
+        Command::Build(args) => commands::build::run(&args, &settings, printer),
+        Command::CheckConfig(args) => commands::check_config::run(&args, printer),
+        Command::Hash(args) => commands::hash::run(&args, printer),
+        Command::ListVariants(args) => commands::variants::list(&args, &settings, printer),
+        Command::Matrix(args) => commands::variants::matrix(&args, &settings, printer),
+        Command::Toolchain(args) => commands::toolchain::run(&args.command, &settings, printer),
+    }
+}

@@ -1,0 +1,124 @@
+//! Settings: the command line and the environment, put together once.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kiln::git::GitTool;
+use kiln::matrix::Target;
+use kiln_format::metadata::Builder;
+use kiln_toolchain::{
+    AgentOptions, BuiltInIndex, IndexSettings, Network, PipFile, ProvisionOptions, RetryPolicy, Trust, UreqTransport, ask_pip,
+    certificate_files, default_index, pip_config_paths,
+};
+
+use crate::args::Global;
+use crate::environment::Environment;
+use crate::exit::Failure;
+
+/// Settings of every command.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) environment: Environment,
+    pub(crate) offline: bool,
+    index: Option<String>,
+    cache_dir: Option<PathBuf>,
+    /// The machine.
+    pub(crate) target: Target,
+}
+
+impl Settings {
+    pub(crate) fn new(global: &Global, environment: &Environment) -> Result<Self, Failure> {
+        // Variants call macOS by the name of its kernel.
+        let os = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
+        let machine = format!("{}-{os}", std::env::consts::ARCH);
+        let target = machine.parse().map_err(|error| Failure::new("system", format!("Kiln does not build on this machine: {error}")))?;
+        let absolute = |path: &PathBuf| environment.current_dir.join(path);
+        Ok(Self {
+            environment: environment.clone(),
+            offline: global.offline,
+            index: global.index.clone(),
+            cache_dir: global.cache_dir.as_ref().map(absolute).or_else(|| environment.cache_dir()),
+            target,
+        })
+    }
+
+    /// Where shared things are kept. A user without a home keeps them in the project's work directory.
+    pub(crate) fn cache_dir(&self, project: Option<&Path>) -> Result<PathBuf, Failure> {
+        match (&self.cache_dir, project) {
+            (Some(dir), _) => Ok(dir.clone()),
+            (None, Some(project)) => Ok(project.join(".kiln/cache")),
+            (None, None) => Err(Failure::new("cache", "there is no directory for toolchains: neither HOME nor XDG_CACHE_HOME is set")
+                .hint("name one with `--cache-dir DIR`")),
+        }
+    }
+
+    pub(crate) fn provision_options(&self, cache_dir: PathBuf) -> ProvisionOptions {
+        ProvisionOptions { cache_dir, offline: self.offline, retry: RetryPolicy::default() }
+    }
+
+    /// The index and the way to it; settled only when something has to be fetched.
+    pub(crate) fn network(&self, cache_dir: &Path, kiln_toml: Option<&str>) -> Result<Network, kiln_toolchain::Error> {
+        let variables = &self.environment.variables;
+        let pip_files: Vec<PipFile> = pip_config_paths(variables)
+            .into_iter()
+            .filter_map(|path| fs::read_to_string(&path).ok().map(|text| PipFile { path, text }))
+            .collect();
+        let ask_python = || {
+            let python = self.environment.find_program(&["python3", "python"]).ok_or("there is no `python3` on PATH")?;
+            BuiltInIndex::new(cache_dir).get(&python, &ask_pip)
+        };
+        let index = default_index(&IndexSettings {
+            option: self.index.as_deref(),
+            kiln_toml,
+            environment: variables,
+            pip_files: &pip_files,
+            ask_python: &ask_python,
+        })?;
+        let options = AgentOptions {
+            trust: Trust { extra: certificate_files(variables, &pip_files)? },
+            proxy: self.proxy(),
+            ..AgentOptions::default()
+        };
+        Ok(Network { index: index.url, transport: Arc::new(UreqTransport::new(&options)?) })
+    }
+
+    /// The proxy that the environment names for secure connections.
+    fn proxy(&self) -> Option<String> {
+        ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"].into_iter().find_map(|name| self.environment.get(name)).map(str::to_owned)
+    }
+
+    /// How to run git: with what it needs to find its settings, and nothing that a surrounding hook has set.
+    pub(crate) fn git(&self) -> GitTool {
+        let env = ["PATH", "HOME", "XDG_CONFIG_HOME"]
+            .into_iter()
+            .filter_map(|name| Some((OsString::from(name), OsString::from(self.environment.get(name)?))))
+            .collect();
+        let program = self.environment.find_program(&["git"]).unwrap_or_else(|| PathBuf::from("git"));
+        GitTool { program, env }
+    }
+
+    /// What a compiler process needs to work and that never decides its result.
+    pub(crate) fn ambient(&self) -> BTreeMap<String, PathBuf> {
+        ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.to_owned(), PathBuf::from(self.environment.get(name)?)))).collect()
+    }
+
+    /// Who builds, as metadata say it.
+    pub(crate) fn builder() -> Builder {
+        Builder { version: concat!("kiln ", env!("CARGO_PKG_VERSION")).to_owned(), commit: None }
+    }
+
+    /// How many steps run at once: what was asked for, else `MAX_JOBS`, else one for each processor.
+    pub(crate) fn jobs(&self, asked: Option<u16>) -> Result<NonZeroUsize, Failure> {
+        if let Some(jobs) = asked.and_then(|jobs| NonZeroUsize::new(usize::from(jobs))) {
+            return Ok(jobs);
+        }
+        match self.environment.get("MAX_JOBS") {
+            Some(text) => text.trim().parse().map_err(|_| Failure::usage(format!("MAX_JOBS is `{text}`: it must be a number from 1 on"))),
+            None => Ok(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
+        }
+    }
+}

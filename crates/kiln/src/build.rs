@@ -1,0 +1,409 @@
+//! `kiln build`: from a project to variant directories.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use kiln_format::metadata::Builder;
+use kiln_format::variant::Os;
+use kiln_format::{BackendName, Build, Level, OpsId, Version};
+use kiln_graph::{Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir};
+use kiln_toolchain::host::{Family, HostCompiler};
+use kiln_toolchain::{Provider, Provisioner, TorchToolchain};
+
+use crate::build_error::BuildError;
+use crate::config_check;
+use crate::event::Event;
+use crate::git::{self, GitTool, Scm};
+use crate::matrix::{Filters, Kind, Matrix, Selected, Selection, Set, Target, choose};
+use crate::ops_id::{self, Purpose};
+use crate::package::{self, Contents, Placed};
+use crate::plan::{BuildPlan, PlanRequest, PlannedVariant, can_build, plan};
+use crate::project::{self, Project};
+use crate::record::{BuildRecord, Proven, Stage, StepRecord, ToolchainRecord, VariantRecord};
+use crate::replace;
+use crate::verify::verify_extension;
+
+/// A project whose configuration was checked, and the matrix that it is built for.
+#[derive(Debug)]
+pub struct Checked {
+    /// The project, with the remarks of all checks.
+    pub project: Project,
+    /// The matrix.
+    pub matrix: Matrix,
+}
+
+impl Checked {
+    /// Opens the project in `dir` and checks its configuration. Faults in its files are remarks, not errors.
+    ///
+    /// # Errors
+    /// When `dir` is no project, or the matrix cannot be read.
+    pub fn open(dir: &Path) -> Result<Self, BuildError> {
+        let mut project = Project::open(dir)?;
+        let matrix = match project.matrix_file() {
+            None => Matrix::builtin()?,
+            Some(path) => {
+                let text = fs::read_to_string(&path).map_err(|source| BuildError::MatrixFile { path: path.clone(), source })?;
+                Matrix::parse(&path.display().to_string(), &text)?
+            }
+        };
+        if let Some(build) = &project.build {
+            let found = config_check::check(&project.root, build, &matrix);
+            project.build_toml.diagnostics.extend(found);
+            project.build_toml.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.map(|span| span.start), diagnostic.level));
+        }
+        Ok(Self { project, matrix })
+    }
+
+    /// The model, if the configuration has no error.
+    ///
+    /// # Errors
+    /// [`BuildError::Configuration`]: the remarks say what is wrong.
+    pub fn build(&self) -> Result<&Build, BuildError> {
+        match (&self.project.build, self.project.count(Level::Error)) {
+            (Some(build), 0) => Ok(build),
+            (_, errors) => Err(BuildError::Configuration { errors }),
+        }
+    }
+
+    /// The variants that a command is about.
+    ///
+    /// # Errors
+    /// As [`Checked::build`], and when a filter names something that does not exist.
+    pub fn choose(&self, target: Target, set: Set, filters: &Filters) -> Result<Selection, BuildError> {
+        Ok(choose(self.build()?, &self.matrix, target, set, filters, &can_build)?)
+    }
+}
+
+/// What is to be built, and how.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// What the machine is.
+    pub target: Target,
+    /// Which set of variants.
+    pub set: Set,
+    /// What narrows the set.
+    pub filters: Filters,
+    /// What the build is for.
+    pub purpose: Purpose,
+    /// The last part of the ops id, instead of one from the sources.
+    pub unique_id: Option<String>,
+    /// Where variants go; `build/` of the project by default.
+    pub out_dir: Option<PathBuf>,
+    /// How many steps run at once.
+    pub jobs: NonZeroUsize,
+    /// Whether to go on with what does not depend on a failure.
+    pub keep_going: bool,
+}
+
+/// Where torch comes from.
+#[derive(Clone, Debug)]
+pub enum TorchSource {
+    /// Wheels of the catalog, by the release that each variant is compiled with.
+    Wheels,
+    /// This one, for every variant.
+    System(Box<TorchToolchain>),
+}
+
+/// Gives the host compiler; asked only when something is compiled.
+pub type HostSource<'a> = dyn Fn() -> Result<HostCompiler, BuildError> + Sync + 'a;
+
+/// What a build works with.
+pub struct Services<'a> {
+    /// Provides torch from wheels.
+    pub provisioner: &'a Provisioner<'a>,
+    /// Where torch comes from.
+    pub torch: TorchSource,
+    /// Gives the host compiler.
+    pub host: &'a HostSource<'a>,
+    /// How to ask git.
+    pub git: &'a GitTool,
+    /// Variables that a compiler process needs to work and that never decide its result.
+    pub ambient: &'a BTreeMap<String, PathBuf>,
+    /// Where work goes when the project cannot be written to.
+    pub cache_dir: &'a Path,
+    /// Who builds, for the metadata.
+    pub builder: Builder,
+    /// Stops the build.
+    pub interrupt: Interrupt,
+    /// Takes what happens.
+    pub events: &'a (dyn Fn(&Event) + Sync),
+}
+
+/// A build that is ready to run.
+#[derive(Debug)]
+pub struct Prepared<'a> {
+    /// The project.
+    pub checked: &'a Checked,
+    /// The options.
+    pub options: BuildOptions,
+    /// The graph and the variants.
+    pub plan: BuildPlan,
+    scm: Scm,
+    dirty: bool,
+    host: Option<HostCompiler>,
+    torch: BTreeMap<Version, TorchToolchain>,
+}
+
+/// What became of a build.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildReport {
+    /// Where the variants are.
+    pub out_dir: PathBuf,
+    /// Variants that stand in the output directory.
+    pub built: usize,
+    /// Those among them whose directory changed.
+    pub changed: usize,
+    /// Variants that could not be made.
+    pub failed: usize,
+    /// Steps of the graph by what became of them.
+    pub steps: kiln_graph::Counts,
+    /// Whether the build was interrupted.
+    pub interrupted: bool,
+}
+
+/// Chooses the variants, provides toolchains and plans the graph. Runs no compiler.
+///
+/// # Errors
+/// When the configuration has errors, nothing is selected, a toolchain cannot be provided or a variant cannot be planned.
+pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Services<'_>) -> Result<Prepared<'a>, BuildError> {
+    let build = checked.build()?;
+    let root = &checked.project.root;
+    let selection = checked.choose(options.target, options.set, &with_system_torch(options.filters.clone(), &services.torch))?;
+    if selection.variants.is_empty() {
+        return Err(BuildError::NothingSelected);
+    }
+    let sources = project::source_set(root, build)?;
+    let mut own: Vec<&Path> = project::OWN.iter().map(Path::new).collect();
+    own.extend(options.out_dir.as_deref().and_then(|out| out.strip_prefix(root).ok()));
+    let scm = git::inspect(root, services.git, &own);
+    if let Scm::Unusable(reason) = &scm {
+        (services.events)(&Event::Warning {
+            message: format!("the git state of the project cannot be read, its content stands in: {reason}"),
+        });
+    }
+    let unique_id = match &options.unique_id {
+        Some(id) => id.clone(),
+        None => ops_id::unique_id(&scm, &sources, options.purpose)?,
+    };
+    let dirty = ops_id::is_dirty(&scm, &sources).unwrap_or(false);
+    let mut ops_ids = BTreeMap::new();
+    for selected in &selection.variants {
+        ops_ids.insert(selected.backend, OpsId::new(&build.general.name.value, selected.backend, &unique_id)?);
+    }
+    let compiled = || selection.variants.iter().filter(|selected| selected.kind != Kind::Noarch);
+    let host = if compiled().next().is_some() { Some((services.host)()?) } else { None };
+    let mut torch = BTreeMap::new();
+    for release in compiled().filter_map(Selected::torch).map(|used| used.release).collect::<BTreeSet<_>>() {
+        let toolchain = match &services.torch {
+            TorchSource::System(toolchain) => (**toolchain).clone(),
+            TorchSource::Wheels => services.provisioner.torch(&release, &platform(options.target))?,
+        };
+        torch.insert(release, toolchain);
+    }
+    let plan = plan(&PlanRequest {
+        build,
+        project_dir: root,
+        variants: &selection.variants,
+        ops_ids: &ops_ids,
+        host: host.as_ref(),
+        torch: &torch,
+        ambient: services.ambient,
+    })?;
+    Ok(Prepared { checked, options, plan, scm, dirty, host, torch })
+}
+
+/// Runs a prepared build: the graph, then the packages of all variants whose steps ended well, then the record.
+///
+/// # Errors
+/// When the work directory or the output directory cannot be used. A failing step or variant is no error here: the report tells.
+pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildReport, BuildError> {
+    let project = &prepared.checked.project;
+    let out_dir = prepared.options.out_dir.clone().unwrap_or_else(|| project.root.join("build"));
+    fs::create_dir_all(&out_dir).map_err(|source| BuildError::OutDir { path: out_dir.clone(), source })?;
+    replace::recover(&out_dir)?;
+
+    let work_dir = open_work_dir(&project.root, services)?;
+    let config = Config {
+        jobs: prepared.options.jobs,
+        keep_going: prepared.options.keep_going,
+        interrupt: services.interrupt.clone(),
+        ..Config::default()
+    };
+    let outcome = Executor::new(&work_dir, config).run(&prepared.plan.graph, &|event| (services.events)(&Event::Graph(event.clone())));
+
+    let mut report = BuildReport { out_dir: out_dir.clone(), steps: outcome.counts(), ..BuildReport::default() };
+    report.interrupted = outcome.is_interrupted() || services.interrupt.is_set();
+    // A record that is unreadable says nothing about the variants that are there; a new one is begun.
+    let mut record = BuildRecord::read(&out_dir).unwrap_or_default();
+    let steps = step_records(&prepared.plan);
+    for variant in &prepared.plan.variants {
+        let name = variant.selected.variant.name();
+        let made = if report.interrupted { Err(None) } else { package_variant(prepared, services, variant, &outcome, &out_dir) };
+        let event = match made {
+            Ok((placed, stage)) => {
+                report.built += 1;
+                let changed = placed != Placed::Unchanged;
+                report.changed += usize::from(changed);
+                record.set(&name, &variant_record(prepared, services, variant, stage, steps.get(&name).cloned().unwrap_or_default()));
+                Event::VariantFinished { directory: out_dir.join(&name), variant: name, changed, stage }
+            }
+            Err(reason) => {
+                report.failed += 1;
+                Event::VariantFailed { variant: name, reason }
+            }
+        };
+        (services.events)(&event);
+    }
+    record.retain(|variant| out_dir.join(variant).is_dir());
+    record.write(&out_dir)?;
+    Ok(report)
+}
+
+/// Verifies and packages one variant. An error without a text means that a step of the graph has said why.
+fn package_variant(
+    prepared: &Prepared<'_>,
+    services: &Services<'_>,
+    variant: &PlannedVariant,
+    outcome: &Outcome,
+    out_dir: &Path,
+) -> Result<(Placed, Stage), Option<String>> {
+    let name = variant.selected.variant.name();
+    let said = |error: &dyn std::error::Error| Some(crate::build_error::chain(error));
+    let library = match &variant.extension {
+        None => None,
+        Some(_) if !outcome.is_target_ok(&name) => return Err(None),
+        Some(extension) => Some(outcome.output_path(extension)),
+    };
+    if let Some(library) = &library {
+        verify_extension(library, &variant.ops_id).map_err(|error| said(&error))?;
+    }
+    let build = prepared.checked.build().map_err(|error| said(&error))?;
+    let os = variant.selected.target.map_or(Os::Linux, |target| target.os);
+    let library = library.as_deref().map(|library| (library, os));
+    let contents = Contents::collect(&prepared.checked.project.root, build, &variant.ops_id, library).map_err(|error| said(&error))?;
+    let provenance = package::provenance(services.builder.clone(), &prepared.scm, prepared.dirty);
+    let selected = &variant.selected;
+    let metadata =
+        package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &[], provenance).map_err(|error| said(&error))?;
+    let placed = package::place(out_dir, &name, &contents, &metadata).map_err(|error| said(&error))?;
+    Ok((placed, Stage::Linked))
+}
+
+/// With a torch of the system, only the rows of its minor can be built.
+fn with_system_torch(mut filters: Filters, torch: &TorchSource) -> Filters {
+    if let TorchSource::System(toolchain) = torch {
+        let minor = toolchain.version.major_minor();
+        if filters.torch.is_empty() {
+            filters.torch = vec![Version::from(minor)];
+        }
+    }
+    filters
+}
+
+/// What the catalog calls the platform of `target`.
+fn platform(target: Target) -> String {
+    format!("{}-{}", target.os, target.cpu)
+}
+
+/// The project's `.kiln`, or, in a project that cannot be written to, a directory of the cache. Locked.
+fn open_work_dir(root: &Path, services: &Services<'_>) -> Result<LockedWorkDir, BuildError> {
+    let inside = root.join(".kiln");
+    let work_dir = match WorkDir::open(&inside) {
+        Ok(work_dir) => {
+            ignore_in_git(&inside);
+            work_dir
+        }
+        Err(error) => {
+            let digest = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
+            let elsewhere = services.cache_dir.join("work").join(digest.get(..32).unwrap_or(&digest));
+            match WorkDir::open(&elsewhere) {
+                Ok(work_dir) => work_dir,
+                Err(_) => return Err(error.into()),
+            }
+        }
+    };
+    Ok(work_dir.lock(None, &services.interrupt, &mut |pid| (services.events)(&Event::Waiting { pid }))?)
+}
+
+/// Keeps git from offering the work directory for a commit. Not worth an error: the directory works without it.
+fn ignore_in_git(work_dir: &Path) {
+    let file = work_dir.join(".gitignore");
+    if !file.exists() {
+        let _unignored = fs::write(file, "*\n");
+    }
+}
+
+/// The compile and link steps of each variant, in graph order.
+fn step_records(plan: &BuildPlan) -> BTreeMap<String, Vec<StepRecord>> {
+    let mut records: BTreeMap<String, Vec<StepRecord>> = BTreeMap::new();
+    for step in plan.graph.plan().steps {
+        let kiln_graph::PlanAction::Run { argv, .. } = step.action else { continue };
+        let mut argv = argv.into_iter();
+        let record = StepRecord { label: step.label, program: argv.next().unwrap_or_default(), args: argv.collect() };
+        for target in step.targets {
+            records.entry(target).or_default().push(record.clone());
+        }
+    }
+    records
+}
+
+fn variant_record(
+    prepared: &Prepared<'_>,
+    services: &Services<'_>,
+    variant: &PlannedVariant,
+    stage: Stage,
+    steps: Vec<StepRecord>,
+) -> VariantRecord {
+    let selected = &variant.selected;
+    let torch = selected.torch().and_then(|used| prepared.torch.get(&used.release));
+    let mut toolchains = BTreeMap::new();
+    let mut by = services.builder.version.clone();
+    if selected.kind != Kind::Noarch
+        && let Some(host) = &prepared.host
+    {
+        by = compiler_name(host);
+        let identity = host.identity.clone();
+        toolchains.insert("cxx".to_owned(), ToolchainRecord { provider: "system".to_owned(), version: by.clone(), identity });
+    }
+    if let Some(torch) = torch {
+        let provider = match torch.provider {
+            Provider::Wheel { .. } => "wheel",
+            Provider::System { .. } => "python",
+        };
+        let version = torch.version.to_string();
+        toolchains.insert("torch".to_owned(), ToolchainRecord { provider: provider.to_owned(), version, identity: torch.identity.clone() });
+    }
+    let catalog = torch.and_then(|torch| match &torch.provider {
+        Provider::Wheel { record_sha256, .. } => Some(record_sha256.clone()),
+        Provider::System { .. } => None,
+    });
+    VariantRecord {
+        id: variant.ops_id.to_string(),
+        backend: selected.backend.to_string(),
+        framework: selected.kind.as_str().to_owned(),
+        torch: torch.map(|torch| torch.version.to_string()),
+        compute: selected.compute_version().map(ToString::to_string),
+        catalog,
+        toolchains,
+        archs: Vec::new(),
+        archs_narrowed: false,
+        floor: BTreeMap::new(),
+        steps,
+        proven: Proven { stage, by },
+    }
+}
+
+/// A compiler for people: its family's program and its release.
+fn compiler_name(host: &HostCompiler) -> String {
+    match host.family {
+        Family::Gnu => format!("g++ {}", host.version),
+        Family::Clang => format!("clang++ {}", host.version),
+    }
+}
+
+/// The backends among `variants`, for messages.
+pub fn backends_of(variants: &[Selected]) -> BTreeSet<BackendName> {
+    variants.iter().map(|selected| selected.backend).collect()
+}

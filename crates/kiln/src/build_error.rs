@@ -1,0 +1,144 @@
+//! Why a command failed: a code, a reason, and a hint where there is one.
+
+use std::error::Error as StdError;
+use std::io;
+use std::path::PathBuf;
+
+use kiln_format::OpsIdError;
+use kiln_graph::WorkDirError;
+use thiserror::Error;
+
+use crate::matrix::{ChooseError, MatrixError};
+use crate::ops_id::SourceError;
+use crate::plan::PlanError;
+use crate::project::ProjectError;
+use crate::record::RecordError;
+use crate::replace::ReplaceError;
+use crate::shipped::ShippedError;
+
+/// Why a command failed.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// The directory is no project.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    /// The configuration has errors; the project's remarks say which.
+    #[error("the configuration has {errors} error{}", if *errors == 1 { "" } else { "s" })]
+    Configuration {
+        /// How many.
+        errors: usize,
+    },
+    /// The matrix file cannot be read.
+    #[error("failed to read the matrix `{}`", path.display())]
+    MatrixFile {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The matrix is malformed.
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
+    /// A filter names something that does not exist.
+    #[error(transparent)]
+    Choose(#[from] ChooseError),
+    /// Nothing is left to build.
+    #[error("no variant is left to build")]
+    NothingSelected,
+    /// A file of the package cannot be shipped.
+    #[error(transparent)]
+    Shipped(#[from] ShippedError),
+    /// A source cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The unique id is malformed.
+    #[error(transparent)]
+    OpsId(#[from] OpsIdError),
+    /// A toolchain cannot be provided.
+    #[error(transparent)]
+    Toolchain(#[from] kiln_toolchain::Error),
+    /// The host compiler cannot be used.
+    #[error(transparent)]
+    Host(#[from] kiln_toolchain::host::HostError),
+    /// A variant cannot be planned.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The work directory cannot be used.
+    #[error(transparent)]
+    WorkDir(#[from] WorkDirError),
+    /// The output directory cannot be made.
+    #[error("failed to make the output directory `{}`", path.display())]
+    OutDir {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// What a killed build left in the output directory cannot be put right.
+    #[error(transparent)]
+    Recover(#[from] ReplaceError),
+    /// The build record cannot be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+impl BuildError {
+    /// A stable name for programs and searches.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Project(_) => "project",
+            Self::Configuration { .. } => "configuration",
+            Self::MatrixFile { .. } | Self::Matrix(_) => "matrix",
+            Self::Choose(_) | Self::NothingSelected => "selection",
+            Self::Shipped(_) => "package",
+            Self::Source(_) => "source",
+            Self::OpsId(_) => "unique-id",
+            Self::Toolchain(_) => "toolchain",
+            Self::Host(_) => "host-compiler",
+            Self::Plan(_) => "plan",
+            Self::WorkDir(_) => "work-directory",
+            Self::OutDir { .. } | Self::Recover(_) | Self::Record(_) => "output",
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Project(error) => error.hint(),
+            Self::Choose(error) => Some(error.hint()),
+            Self::NothingSelected => Some("`kiln list-variants --reasons` says why each row of the matrix is left out".to_owned()),
+            Self::Toolchain(error) => error.hint(),
+            Self::Host(error) => error.hint(),
+            Self::Plan(error) => error.hint(),
+            Self::OutDir { .. } => Some("`--out DIR` puts the variants elsewhere".to_owned()),
+            Self::Recover(error) => error.hint().map(str::to_owned),
+            _ => None,
+        }
+    }
+}
+
+/// An error and its causes in one line, each cause said once.
+pub fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    for cause in causes(error) {
+        text.push_str(": ");
+        text.push_str(&cause);
+    }
+    text
+}
+
+/// The causes of an error, outermost first, without those that an earlier message already says.
+pub fn causes(error: &dyn StdError) -> Vec<String> {
+    let mut said = error.to_string();
+    let mut causes = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !said.contains(&text) {
+            causes.push(text.clone());
+            said.push_str(&text);
+        }
+        next = cause.source();
+    }
+    causes
+}

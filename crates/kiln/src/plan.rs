@@ -1,0 +1,232 @@
+//! From selected variants to one graph.
+//!
+//! All variants share the graph: what two of them compile alike is one step. Nothing runs and nothing is fetched here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kiln_backend::{Backend, BackendError, Component, Framework, Lowering, Machine, TorchFramework};
+use kiln_format::variant::Cpu;
+use kiln_format::{BackendName, Build, Dependency, OpsId, ProjectPath, Spanned, Version};
+use kiln_graph::{Graph, GraphError, OutputRef, PathRef, RootBinding, RootKind, RootName};
+use kiln_toolchain::TorchToolchain;
+use kiln_toolchain::host::HostCompiler;
+use kiln_toolchain::stubs::RuntimeNames;
+use thiserror::Error;
+
+use crate::backends::backend;
+use crate::matrix::{Kind, Selected};
+use crate::project::CSRC;
+
+/// The root that the project's files are relative to.
+const PROJECT: &str = "project";
+
+/// What planning needs to know.
+#[derive(Debug)]
+pub struct PlanRequest<'a> {
+    /// The kernel.
+    pub build: &'a Build,
+    /// The project's directory, absolute.
+    pub project_dir: &'a Path,
+    /// The variants to make.
+    pub variants: &'a [Selected],
+    /// The ops id of each backend among them.
+    pub ops_ids: &'a BTreeMap<BackendName, OpsId>,
+    /// The host compiler; needed as soon as one variant is compiled.
+    pub host: Option<&'a HostCompiler>,
+    /// The torch of each release that a variant is compiled with.
+    pub torch: &'a BTreeMap<Version, TorchToolchain>,
+    /// Directories that a compiler process needs to work and that never decide its result.
+    pub ambient: &'a BTreeMap<String, PathBuf>,
+}
+
+/// A variant and the file that the graph makes for it.
+#[derive(Clone, Debug)]
+pub struct PlannedVariant {
+    /// The variant.
+    pub selected: Selected,
+    /// Its ops id.
+    pub ops_id: OpsId,
+    /// The extension, and its file name in the variant; none for noarch.
+    pub extension: Option<OutputRef>,
+}
+
+/// One graph for all variants.
+#[derive(Debug)]
+pub struct BuildPlan {
+    /// The graph. Each compiled variant is a target of its name.
+    pub graph: Graph,
+    /// The variants in build order.
+    pub variants: Vec<PlannedVariant>,
+}
+
+/// Why a variant cannot be planned.
+#[derive(Debug, Error)]
+pub enum PlanError {
+    /// The variant is compiled, and this Kiln has no compiler for its backend.
+    #[error("`{variant}` cannot be built: this version compiles nothing for {backend}")]
+    NoBackend {
+        /// Name of the variant.
+        variant: String,
+        /// Its backend.
+        backend: BackendName,
+    },
+    /// The variant speaks an ABI that this Kiln cannot build for.
+    #[error("`{variant}` cannot be built: this version does not compile {kind} kernels")]
+    NoFramework {
+        /// Name of the variant.
+        variant: String,
+        /// The framework's name.
+        kind: &'static str,
+    },
+    /// The variant has nothing to compile.
+    #[error("`{variant}` has no translation unit: neither [torch] nor its kernels list a source that is compiled")]
+    NoUnit {
+        /// Name of the variant.
+        variant: String,
+    },
+    /// A toolchain that was not provided: a fault of Kiln.
+    #[error("internal error: no toolchain was provided for `{variant}`")]
+    NoToolchain {
+        /// Name of the variant.
+        variant: String,
+    },
+    /// A component cannot be lowered to steps.
+    #[error("[{table}]: {source}")]
+    Component {
+        /// The table.
+        table: String,
+        /// The cause.
+        source: BackendError,
+    },
+    /// The graph refused a root or a target: a fault of Kiln.
+    #[error("internal error in the step graph: {0}")]
+    Graph(#[from] GraphError),
+}
+
+impl PlanError {
+    /// What the author can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Component { source, .. } => source.hint(),
+            Self::NoBackend { .. } => Some("choose others with `--backend` or `--variant`".to_owned()),
+            Self::NoUnit { .. } => Some("headers are inputs only; a kernel without C++ belongs under [torch-noarch]".to_owned()),
+            Self::NoFramework { .. } | Self::NoToolchain { .. } | Self::Graph(_) => None,
+        }
+    }
+}
+
+/// Whether this machine can compile `selected` at all, and if not, why.
+///
+/// # Errors
+/// The reason, for people.
+pub fn can_build(selected: &Selected) -> Result<(), String> {
+    match selected.kind {
+        Kind::Noarch => Ok(()),
+        Kind::TvmFfi(_) => Err("this version does not compile tvm-ffi kernels".to_owned()),
+        Kind::Torch | Kind::TorchStable(_) => match backend(selected.backend) {
+            Some(_) => Ok(()),
+            None => Err(format!("this version compiles nothing for {}", selected.backend)),
+        },
+    }
+}
+
+/// Plans every variant of the request.
+///
+/// # Errors
+/// The first variant that cannot be planned, with the reason.
+pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
+    let mut graph = Graph::new();
+    let project = RootName::new(PROJECT);
+    graph.bind_root(project.clone(), RootBinding { dir: request.project_dir.to_owned(), kind: RootKind::Mutable })?;
+    let mut runtime = None;
+    let mut variants = Vec::new();
+    for selected in request.variants {
+        let variant = selected.variant.name();
+        let no_toolchain = || PlanError::NoToolchain { variant: variant.clone() };
+        let ops_id = request.ops_ids.get(&selected.backend).cloned().ok_or_else(no_toolchain)?;
+        let extension = match selected.kind {
+            Kind::Noarch => None,
+            Kind::TvmFfi(_) => return Err(PlanError::NoFramework { variant, kind: selected.kind.as_str() }),
+            Kind::Torch | Kind::TorchStable(_) => {
+                let backend = backend(selected.backend)
+                    .ok_or_else(|| PlanError::NoBackend { variant: variant.clone(), backend: selected.backend })?;
+                let release = selected.torch().ok_or_else(no_toolchain)?.release;
+                let toolchain = request.torch.get(&release).ok_or_else(no_toolchain)?.clone();
+                graph.bind_root(toolchain.root.clone(), toolchain.binding.clone())?;
+                let stable_abi = request.build.stable_abi_for(selected.backend).map(|version| version.value.clone());
+                let framework = TorchFramework { toolchain, stable_abi, ops_id: ops_id.to_string() };
+                let host = request.host.ok_or_else(no_toolchain)?;
+                let runtime = Arc::clone(runtime.get_or_insert_with(|| Arc::new(RuntimeNames::new(host.runtime.clone()))));
+                let machine = machine(selected).ok_or_else(no_toolchain)?;
+                let mut lowering =
+                    Lowering { graph: &mut graph, host, runtime, machine, project: project.clone(), ambient: request.ambient };
+                Some(extend(request, &variant, backend, &framework, &mut lowering)?)
+            }
+        };
+        if let Some(extension) = &extension {
+            graph.add_target(variant, vec![extension.clone()])?;
+        }
+        variants.push(PlannedVariant { selected: selected.clone(), ops_id, extension });
+    }
+    Ok(BuildPlan { graph, variants })
+}
+
+/// The processor of a compiled variant, as object files name it.
+fn machine(selected: &Selected) -> Option<Machine> {
+    selected.target.map(|target| match target.cpu {
+        Cpu::X86_64 => Machine::X86_64,
+        Cpu::Aarch64 => Machine::AARCH64,
+    })
+}
+
+/// Adds the steps of one compiled variant and gives its extension.
+fn extend(
+    request: &PlanRequest<'_>,
+    variant: &str,
+    backend: &dyn Backend,
+    framework: &dyn Framework,
+    lowering: &mut Lowering<'_>,
+) -> Result<OutputRef, PlanError> {
+    let part = backend.torch_part();
+    let in_table = |table: &str| {
+        let table = table.to_owned();
+        move |source| PlanError::Component { table, source }
+    };
+    let mut objects = Vec::new();
+    for component in components(request, backend.name(), &lowering.project) {
+        let profile = framework.profile(lowering, &part, component.uses_framework).map_err(in_table(&component.table))?;
+        objects.extend(backend.lower(lowering, &component, &profile).map_err(in_table(&component.table))?);
+    }
+    if objects.is_empty() {
+        return Err(PlanError::NoUnit { variant: variant.to_owned() });
+    }
+    framework.link(lowering, &part, &objects).map_err(in_table(request.build.framework.table_name()))
+}
+
+/// The framework's own sources, then the backend's kernels in file order.
+fn components(request: &PlanRequest<'_>, backend: BackendName, project: &RootName) -> Vec<Component> {
+    let build = request.build;
+    let paths = |paths: &[Spanned<ProjectPath>]| {
+        paths.iter().map(|path| PathRef { root: project.clone(), path: path.value.as_str().to_owned() }).collect::<Vec<_>>()
+    };
+    let csrc = request.project_dir.join(CSRC).is_dir().then(|| PathRef { root: project.clone(), path: CSRC.to_owned() });
+    let include_dirs = |own: &[Spanned<ProjectPath>]| paths(own).into_iter().chain(csrc.clone()).collect();
+    let flags = |flags: &[Spanned<String>]| flags.iter().map(|flag| flag.value.clone()).collect();
+    let own = Component {
+        table: build.framework.table_name().to_owned(),
+        sources: paths(build.framework.src()),
+        include_dirs: include_dirs(build.framework.include()),
+        cxx_flags: flags(build.framework.cxx_flags()),
+        uses_framework: true,
+    };
+    let kernels = build.kernels_for(backend).map(|kernel| Component {
+        table: format!("kernel.{}", kernel.name.value),
+        sources: paths(&kernel.src),
+        include_dirs: include_dirs(&kernel.include),
+        cxx_flags: flags(&kernel.cxx_flags),
+        uses_framework: kernel.depends.iter().any(|dependency| dependency.value == Dependency::Torch),
+    });
+    std::iter::once(own).chain(kernels).collect()
+}

@@ -1,0 +1,59 @@
+//! What a linked extension must be before it is packaged.
+
+use std::path::{Path, PathBuf};
+
+use kiln_format::OpsId;
+use kiln_object::elf;
+use thiserror::Error;
+
+/// Why a linked extension is not packaged.
+#[derive(Debug, Error)]
+pub enum VerifyError {
+    /// The file cannot be read as a shared object.
+    #[error("failed to read `{}`", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: kiln_object::Error,
+    },
+    /// Python would not find the module's entry point.
+    #[error("the extension does not define `PyInit_{id}`: put `REGISTER_EXTENSION(TORCH_EXTENSION_NAME)` into one of the [torch] sources")]
+    NoEntryPoint {
+        /// The ops id.
+        id: String,
+    },
+    /// The extension offers names to others, which two extensions in one process would share by accident.
+    #[error("the extension exports {}: only its entry point may be visible", names.join(", "))]
+    Exports {
+        /// The names, each in backquotes.
+        names: Vec<String>,
+    },
+    /// The extension would look for libraries in a directory of the machine that built it.
+    #[error("the extension has the run path `{path}`: torch brings its libraries, no path is needed")]
+    RunPath {
+        /// The path.
+        path: String,
+    },
+}
+
+/// Checks that the extension in `file` can be imported under `id` and carries nothing of the machine that built it.
+///
+/// # Errors
+/// The first rule that it breaks.
+pub fn verify_extension(file: &Path, id: &OpsId) -> Result<(), VerifyError> {
+    let dynamic = elf::dynamic_file(file).map_err(|source| VerifyError::Unreadable { path: file.to_owned(), source })?;
+    let entry = format!("PyInit_{id}");
+    if !dynamic.exports.iter().any(|export| export.name == entry) {
+        return Err(VerifyError::NoEntryPoint { id: id.to_string() });
+    }
+    let others: Vec<String> =
+        dynamic.exports.iter().filter(|export| export.name != entry).map(|export| format!("`{}`", export.name)).collect();
+    if !others.is_empty() {
+        return Err(VerifyError::Exports { names: others });
+    }
+    if let Some(path) = dynamic.rpath.iter().chain(&dynamic.runpath).next() {
+        return Err(VerifyError::RunPath { path: path.clone() });
+    }
+    Ok(())
+}
