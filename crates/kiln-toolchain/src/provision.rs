@@ -80,7 +80,20 @@ impl<'a> Provisioner<'a> {
     /// ever left in the store.
     pub fn torch(&self, version: &Version, platform: &str) -> Result<TorchToolchain, Error> {
         let release = self.catalog.torch(version, platform)?;
-        let dir = self.provide(release)?;
+        Self::toolchain(release, self.provide(release)?)
+    }
+
+    /// The toolchain of a torch release as a plan needs it: nothing is fetched, so the directory that it names may not
+    /// be there.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTorch`].
+    pub fn planned_torch(&self, version: &Version, platform: &str) -> Result<TorchToolchain, Error> {
+        let release = self.catalog.torch(version, platform)?;
+        Self::toolchain(release, self.store.place(&tree_name(release)))
+    }
+
+    fn toolchain(release: &TorchRelease, dir: PathBuf) -> Result<TorchToolchain, Error> {
         let tree = tree_digest(release);
         let root = RootName::new(tree_name(release));
         let include = |path: &str| PathRef { root: root.clone(), path: path.to_owned() };

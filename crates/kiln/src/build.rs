@@ -95,6 +95,8 @@ pub struct BuildOptions {
     pub jobs: NonZeroUsize,
     /// Whether to go on with what does not depend on a failure.
     pub keep_going: bool,
+    /// Whether toolchains are fetched. A build that is only planned needs their names and digests alone.
+    pub fetch: bool,
 }
 
 /// Where torch comes from.
@@ -198,7 +200,8 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     for release in compiled().filter_map(Selected::torch).map(|used| used.release).collect::<BTreeSet<_>>() {
         let toolchain = match &services.torch {
             TorchSource::System(toolchain) => (**toolchain).clone(),
-            TorchSource::Wheels => services.provisioner.torch(&release, &platform(options.target))?,
+            TorchSource::Wheels if options.fetch => services.provisioner.torch(&release, &platform(options.target))?,
+            TorchSource::Wheels => services.provisioner.planned_torch(&release, &platform(options.target))?,
         };
         torch.insert(release, toolchain);
     }

@@ -45,8 +45,13 @@ impl Store {
 
     /// The files of the tree called `id`, if it is there.
     pub(crate) fn tree(&self, id: &str) -> Option<PathBuf> {
-        let files = self.root.join("trees").join(id).join(FILES);
+        let files = self.place(id);
         files.is_dir().then_some(files)
+    }
+
+    /// Where the files of the tree called `id` are once it is made.
+    pub(crate) fn place(&self, id: &str) -> PathBuf {
+        self.root.join("trees").join(id).join(FILES)
     }
 
     /// The file that is locked while the tree called `id` is made.

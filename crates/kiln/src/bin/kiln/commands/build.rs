@@ -73,6 +73,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         out_dir: args.out.as_ref().map(|dir| settings.environment.current_dir.join(dir)),
         jobs: settings.jobs(args.jobs)?,
         keep_going: args.keep_going,
+        fetch: !args.plan,
     };
     let prepared = prepare(&checked, options, &services)?;
     if args.plan {
