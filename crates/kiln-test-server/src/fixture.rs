@@ -36,6 +36,8 @@ pub enum Fault {
     OtherRange(u64),
     /// The byte at this place of the file is another one, in every answer.
     Corrupt(u64),
+    /// It answers with this content type and body.
+    Other(&'static str, &'static str),
     /// The file has another `ETag`.
     OtherEtag,
     /// The file is said to be so many bytes longer.
@@ -280,6 +282,7 @@ fn spoil(mut response: Response, fault: &Fault, request: &Request) -> Response {
     match fault {
         Fault::NoRanges | Fault::OtherRange(_) | Fault::Corrupt(_) | Fault::OtherEtag | Fault::OtherLength(_) => response,
         Fault::Status(status) => Response::new(*status, "as was asked for\n"),
+        Fault::Other(kind, body) => Response::new(200, *body).with("content-type", *kind),
         Fault::RetryAfter(status, seconds) => Response::new(*status, "later\n").with("retry-after", seconds.to_string()),
         Fault::Cut(bytes) => {
             response.ending = Ending::Cut(*bytes);

@@ -102,12 +102,20 @@ pub struct WheelBuilder {
     members: Vec<Member>,
     record: Option<Vec<u8>>,
     with_record: bool,
+    stored_record: bool,
 }
 
 impl WheelBuilder {
     /// An empty wheel.
     pub fn new(project: &str, version: &str) -> Self {
-        Self { project: project.to_owned(), version: version.to_owned(), members: Vec::new(), record: None, with_record: true }
+        Self {
+            project: project.to_owned(),
+            version: version.to_owned(),
+            members: Vec::new(),
+            record: None,
+            with_record: true,
+            stored_record: false,
+        }
     }
 
     /// Adds a sound, deflated file.
@@ -137,13 +145,21 @@ impl WheelBuilder {
         self
     }
 
+    /// Stores `RECORD` instead of deflating it, so that wheels of equal lengths can be made.
+    #[must_use]
+    pub fn stored_record(mut self) -> Self {
+        self.stored_record = true;
+        self
+    }
+
     /// Writes the wheel.
     pub fn build(&self) -> Wheel {
         let name = format!("{}-{}.dist-info/RECORD", self.project, self.version);
         let record = self.record.clone().unwrap_or_else(|| self.right_record(&name));
         let mut members = self.members.clone();
         if self.with_record {
-            members.push(Member::new(name, record.clone()));
+            let method = if self.stored_record { 0 } else { 8 };
+            members.push(Member { method, ..Member::new(name, record.clone()) });
         }
         let (bytes, places) = zip(&members);
         Wheel {

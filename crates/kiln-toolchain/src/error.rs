@@ -220,6 +220,7 @@ impl Error {
             Self::ListedOtherwise { .. } | Self::WrongWheel { .. } | Self::Zip { .. } | Self::Record { .. } | Self::Member { .. } => {
                 Some("the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept".to_owned())
             }
+            Self::IndexPage { .. } => Some("is the index the right one? another can be given with `--index URL`".to_owned()),
             Self::Changed { .. } => Some("run the command again; nothing of it was kept".to_owned()),
             Self::Damaged { path, .. } => Some(format!("remove `{}`; it is fetched again when it is needed", path.display())),
             Self::Fetch { source, .. } => source.fault.hint(),

@@ -4,9 +4,9 @@ mod catalog;
 mod default_index;
 mod error;
 mod event;
-pub mod host;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod host;
 mod http;
 mod index;
 pub mod make_catalog;
@@ -28,6 +28,8 @@ pub use event::{FetchEvent, FetchSink};
 pub use http::{
     AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Request, Response, RetryPolicy, Traffic, Transport, Trust, UreqTransport,
 };
-pub use names::{CodedSet, LibraryExports, NameSet, NamesError, PythonVersion, added_to_stable_abi, is_of_python, is_of_runtime};
+pub use names::{
+    CodedSet, LibraryExports, NameSet, NamesError, PythonVersion, added_to_stable_abi, decode as decode_names, is_of_python, is_of_runtime,
+};
 pub use provision::{Network, ProvisionOptions, Provisioner, StoreEntry};
 pub use toolchain::{CxxLevel, Provider, TorchToolchain};

@@ -24,8 +24,11 @@ impl Member {
             Method::Stored => packed.to_vec(),
             Method::Deflate => inflated(packed, size).map_err(refuse)?,
         };
-        if content.len() != size {
-            return Err(refuse(&format!("has {} bytes, but {size} in the directory", content.len())));
+        if content.len() > size {
+            return Err(refuse(&format!("has more than the {size} bytes that the directory says")));
+        }
+        if content.len() < size {
+            return Err(refuse(&format!("has {} bytes, not the {size} that the directory says", content.len())));
         }
         let mut crc = Crc::new();
         crc.update(&content);

@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn plain_relative_paths_are_fit() {
-        for name in ["a", "torch/include/ATen/ATen.h", "a b/ü.h", "dir/", "a..b/.hidden", "...", "x:y"] {
+        for name in ["a", "torch/include/ATen/ATen.h", "a b/ü.h", "dir/", "a..b/.hidden", "...", "xx:y"] {
             assert_eq!(fault(name), None, "{name}");
         }
     }
