@@ -54,3 +54,5 @@ pub(crate) const ARCH_FLAG: &str = "arch-flag";
 pub(crate) const NOARCH_BACKEND: &str = "noarch-backend";
 /// Something that Kiln reads and `kernel-builder` does not.
 pub(crate) const NOT_PORTABLE: &str = "not-portable";
+/// Something that `build.toml` may say, but with which loaders refuse the kernel.
+pub(crate) const NOT_LOADABLE: &str = "not-loadable";

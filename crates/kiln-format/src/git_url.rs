@@ -37,8 +37,8 @@ impl GitUrl {
     /// Checks `text`.
     ///
     /// # Errors
-    /// When the text is neither an absolute URL of a known scheme with a host, nor `host:path` with both parts not empty
-    /// and a path that does not start with `/`.
+    /// When the text is neither an absolute URL of a known scheme, nor `host:path` with both parts not empty and a path
+    /// that does not start with `/`.
     pub fn new(text: &str) -> Result<Self, GitUrlError> {
         if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(GitUrlError::Form(text.to_owned()));
@@ -49,12 +49,8 @@ impl GitUrl {
             if !Self::SCHEMES.contains(&scheme.as_str()) {
                 return Err(GitUrlError::Scheme(before.to_owned()));
             }
-            let malformed = |reason: String| GitUrlError::Malformed { text: text.to_owned(), reason };
-            let url = url::Url::parse(text).map_err(|error| malformed(error.to_string()))?;
-            if url.host_str().is_none_or(str::is_empty) {
-                return Err(malformed("it has no host".to_owned()));
-            }
-        } else if before.is_empty() || before.contains('/') || after.is_empty() || after.starts_with('/') {
+            url::Url::parse(text).map_err(|error| GitUrlError::Malformed { text: text.to_owned(), reason: error.to_string() })?;
+        } else if before.is_empty() || after.is_empty() || after.starts_with('/') {
             return Err(GitUrlError::Form(text.to_owned()));
         }
         Ok(Self(text.to_owned()))
@@ -67,10 +63,23 @@ impl GitUrl {
 
     /// The same address as a URL: the scp form `host:path` becomes `ssh://host/path`.
     pub fn to_url(&self) -> String {
-        match self.0.split_once(':') {
-            Some((host, path)) if !path.starts_with("//") => format!("ssh://{host}/{path}"),
-            _ => self.0.clone(),
+        match self.scp_parts() {
+            Some((host, path)) => format!("ssh://{host}/{path}"),
+            None => self.0.clone(),
         }
+    }
+
+    /// Whether loaders take this scp form for a URL, because what stands before the colon could be a scheme, and so
+    /// refuse it: `example.org:path`, but not `git@example.org:path`.
+    pub fn is_mistaken_for_a_url(&self) -> bool {
+        let scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        self.scp_parts().is_some_and(|(host, _)| host.starts_with(|c: char| c.is_ascii_alphabetic()) && host.chars().all(scheme))
+    }
+
+    /// Host and path of the scp form.
+    fn scp_parts(&self) -> Option<(&str, &str)> {
+        let (host, path) = self.0.split_once(':')?;
+        (!path.starts_with("//") && !Self::SCHEMES.contains(&host)).then_some((host, path))
     }
 }
 
@@ -112,10 +121,27 @@ mod tests {
             ("HTTP://example.org", "HTTP://example.org"),
             ("git@example.org:team/repo.git", "ssh://git@example.org/team/repo.git"),
             ("host:path", "ssh://host/path"),
+            ("./a:b", "ssh://./a/b"),
+            ("https:example.org", "https:example.org"),
+            ("ssh:///srv/x", "ssh:///srv/x"),
         ] {
             let git_url: GitUrl = text.parse().unwrap();
             assert_eq!((git_url.as_str(), git_url.to_url()), (text, url.to_owned()));
             assert_eq!(serde_json::from_str::<GitUrl>(&serde_json::to_string(&git_url).unwrap()).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn mistaken_for_a_url() {
+        for (text, mistaken) in [
+            ("host:path", true),
+            ("example.org:a/b", true),
+            ("git@example.org:a", false),
+            ("my_host:a", false),
+            ("https://example.org", false),
+            ("https:a", false),
+        ] {
+            assert_eq!(GitUrl::new(text).unwrap().is_mistaken_for_a_url(), mistaken, "{text}");
         }
     }
 
@@ -126,12 +152,10 @@ mod tests {
             "file:///srv/x",
             "https://",
             "https://exa mple.org",
-            "ssh:///srv/x",
             "https://example.org:port/",
             "host:",
             ":path",
             "host:/path",
-            "./a:b",
             "plain",
             "",
         ]
@@ -143,12 +167,10 @@ mod tests {
         scheme `file` is not one that git repositories are read from
         `https://` is not a valid URL: empty host
         `https://exa mple.org` is neither a git URL nor of the form `host:path`
-        `ssh:///srv/x` is not a valid URL: it has no host
         `https://example.org:port/` is not a valid URL: invalid port number
         `host:` is neither a git URL nor of the form `host:path`
         `:path` is neither a git URL nor of the form `host:path`
         `host:/path` is neither a git URL nor of the form `host:path`
-        `./a:b` is neither a git URL nor of the form `host:path`
         `plain` is neither a git URL nor of the form `host:path`
         `` is neither a git URL nor of the form `host:path`
         ");

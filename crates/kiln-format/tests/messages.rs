@@ -785,6 +785,18 @@ fn texts() {
 }
 
 #[test]
+fn addresses_that_loaders_misread() {
+    insta::assert_snapshot!(but("license = \"Apache-2.0\"", "license = \"MIT\"\nupstream = \"example.org:team/repo\""), @r#"
+    warning[not-loadable]: `upstream`: loaders take `example.org:team/repo` for a URL of an unknown scheme and refuse the kernel
+      --> build.toml:6:12
+      |
+    6 | upstream = "example.org:team/repo"
+      |            ^^^^^^^^^^^^^^^^^^^^^^^
+    hint: write `"git@example.org:team/repo"` or `"ssh://example.org/team/repo"`
+    "#);
+}
+
+#[test]
 fn paths() {
     insta::assert_snapshot!(but("src = [\"cuda/k.cu\"]", "src = [\n  \"/etc/hosts.cu\",\n  \"../secret.cu\",\n  'cuda\\k.cu',\n  \"\",\n  \"日本/../../x.cu\",\n]"), @r#"
     error[invalid-path]: `/etc/hosts.cu` is an absolute path: paths are relative to the project

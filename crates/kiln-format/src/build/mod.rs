@@ -8,7 +8,7 @@
 //! `invalid-value`, `invalid-name`, `invalid-version`, `invalid-url`, `invalid-path`, `invalid-arch`, `invalid-repo-id`,
 //! `unknown-backend`, `unknown-dependency`, `unknown-python-dependency`, `invalid-kernel-dependency`, `empty-range`,
 //! `framework`, `missing-component` and `edition` are errors; `duplicate-backend`, `unused-kernel`, `unused-dependency`,
-//! `leading-dot` and `arch-flag` are warnings; `noarch-backend` and `not-portable` are notes.
+//! `leading-dot`, `arch-flag` and `not-loadable` are warnings; `noarch-backend` and `not-portable` are notes.
 
 mod checks;
 mod detect;

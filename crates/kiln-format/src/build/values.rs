@@ -33,7 +33,15 @@ pub(super) fn kernel_name<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Opt
 pub(super) fn git_url<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Spanned<GitUrl>> {
     let text = reader.string(entry, Wanted::String)?;
     match GitUrl::new(&text) {
-        Ok(url) => Some(Spanned::new(url, text.span)),
+        Ok(url) => {
+            if url.is_mistaken_for_a_url() {
+                let message =
+                    format!("`{}`: loaders take {} for a URL of an unknown scheme and refuse the kernel", entry.key, quoted(&text));
+                let hint = format!("write `\"git@{}\"` or `\"{}\"`", url.as_str(), url.to_url());
+                reader.push(Diagnostic::warning(code::NOT_LOADABLE, text.span, message).with_hint(hint));
+            }
+            Some(Spanned::new(url, text.span))
+        }
         Err(error) => {
             let note = format!("known schemes: {}; or `host:path`", list(GitUrl::SCHEMES));
             reader.push(Diagnostic::error(code::INVALID_URL, text.span, format!("`{}`: {error}", entry.key)).with_note(note));

@@ -97,7 +97,7 @@ impl FromStr for LoaderVersion {
             true => part.parse().map_err(|_| error()),
             false => Err(error()),
         };
-        match text.split('.').collect::<Vec<_>>().as_slice() {
+        match text.trim().split('.').collect::<Vec<_>>().as_slice() {
             [major, minor, patch] => Ok(Self(number(major)?, number(minor)?, number(patch)?)),
             _ => Err(error()),
         }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use data_encoding::BASE64;
 use serde::{Deserialize, Deserializer};
 
-use super::{Builder, Commit, Metadata, MetadataBackend, Provenance};
+use super::{Builder, Commit, CommitId, Metadata, MetadataBackend, Provenance};
 use crate::backend::BackendName;
 use crate::dependency::{KernelDependency, KernelDependencyVersion};
 use crate::digest::{Digest, DigestAlgorithm};
@@ -37,8 +36,8 @@ impl Metadata {
     ///
     /// # Errors
     /// When the text is no JSON object, a required key is missing, or a value is malformed. `kernels-minver`, `upstream`,
-    /// `source`, `kernel-depends`, `digest` and `provenance` may be missing; a digest or provenance that is there must be
-    /// well formed.
+    /// `source`, `digest` and `provenance` may be missing or null, `kernel-depends` may be missing; a digest or provenance
+    /// that is there must be well formed. Hashes are not looked at: one that is no hash differs from every file's.
     pub fn read(text: &str) -> Result<Self, MetadataError> {
         let raw: RawMetadata = serde_json::from_str(text)?;
         Ok(Self {
@@ -64,20 +63,15 @@ struct RawMetadata {
     name: KernelName,
     id: String,
     version: u64,
-    // The only key that may be null.
     kernels_minver: Option<String>,
     license: String,
-    #[serde(default, deserialize_with = "present")]
     upstream: Option<GitUrl>,
-    #[serde(default, deserialize_with = "present")]
     source: Option<GitUrl>,
     python_depends: Vec<String>,
     #[serde(default)]
     kernel_depends: Vec<RawKernelDependency>,
     backend: RawBackend,
-    #[serde(default, deserialize_with = "present")]
     digest: Option<RawDigest>,
-    #[serde(default, deserialize_with = "present")]
     provenance: Option<RawProvenance>,
 }
 
@@ -85,9 +79,7 @@ struct RawMetadata {
 #[serde(rename_all = "kebab-case")]
 struct RawKernelDependency {
     repo_id: String,
-    #[serde(default, deserialize_with = "present")]
     version: Option<u64>,
-    #[serde(default, deserialize_with = "present")]
     revision: Option<String>,
 }
 
@@ -95,7 +87,6 @@ struct RawKernelDependency {
 struct RawBackend {
     #[serde(rename = "type")]
     kind: BackendName,
-    #[serde(default, deserialize_with = "present")]
     archs: Option<Vec<String>>,
 }
 
@@ -109,7 +100,6 @@ struct RawDigest {
 #[serde(rename_all = "kebab-case")]
 struct RawProvenance {
     kernel_builder: RawBuilder,
-    #[serde(default, deserialize_with = "present")]
     kernel: Option<RawCommit>,
 }
 
@@ -158,18 +148,17 @@ fn digest(raw: RawDigest) -> Result<Digest, MetadataError> {
         key: "digest.algorithm",
         reason: format!("{} is neither `sha256` nor `sha512`", quoted(&raw.algorithm)),
     })?;
-    for (path, hash) in &raw.files {
-        if BASE64.decode(hash.as_bytes()).ok().is_none_or(|bytes| bytes.len() != algorithm.length()) {
-            let reason = format!("the hash of {} is no {} in base64", quoted(path), algorithm.as_str());
-            return Err(MetadataError::Invalid { key: "digest.files", reason });
-        }
-    }
     Ok(Digest { algorithm, files: raw.files })
+}
+
+/// A commit's id; upper-case digits, which are never written, are read as lower-case ones.
+fn commit_id(key: &'static str, text: &str) -> Result<CommitId, MetadataError> {
+    parsed(key, &text.to_ascii_lowercase())
 }
 
 fn provenance(raw: RawProvenance) -> Result<Provenance, MetadataError> {
     let commit = match (raw.kernel_builder.commit, raw.kernel_builder.dirty) {
-        (Some(id), Some(dirty)) => Some(Commit { id: parsed("provenance.kernel-builder.commit", &id)?, dirty }),
+        (Some(id), Some(dirty)) => Some(Commit { id: commit_id("provenance.kernel-builder.commit", &id)?, dirty }),
         (None, None) => None,
         _ => {
             return Err(MetadataError::Invalid {
@@ -179,7 +168,7 @@ fn provenance(raw: RawProvenance) -> Result<Provenance, MetadataError> {
         }
     };
     let kernel = match raw.kernel {
-        Some(kernel) => Some(Commit { id: parsed("provenance.kernel.commit", &kernel.commit)?, dirty: kernel.dirty }),
+        Some(kernel) => Some(Commit { id: commit_id("provenance.kernel.commit", &kernel.commit)?, dirty: kernel.dirty }),
         None => None,
     };
     Ok(Provenance { builder: Builder { version: raw.kernel_builder.version, commit }, kernel })
