@@ -29,9 +29,20 @@ pub struct Missing {
 /// machine for one with a driver.
 const LAZY: &str = "libcaffe2_nvrtc.so";
 
-/// Libraries that every Linux system has.
-const SYSTEM: &[&str] =
-    &["libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "libutil.so", "libstdc++.so", "libgcc_s.so", "ld-linux"];
+/// Libraries that every Linux system with a Python and a C++ compiler has.
+const SYSTEM: &[&str] = &[
+    "libc.so",
+    "libm.so",
+    "libdl.so",
+    "librt.so",
+    "libpthread.so",
+    "libutil.so",
+    "libstdc++.so",
+    "libgcc_s.so",
+    "libgomp.so",
+    "libz.so",
+    "ld-linux",
+];
 
 /// Reads the libraries of the torch in `site_packages` and gives the ones that they miss, by SONAME.
 ///
@@ -58,7 +69,7 @@ pub fn missing(site_packages: &Path) -> Result<Vec<Missing>, Error> {
         for import in &library.imports {
             let owner = match &import.library {
                 Some(owner) => Some(owner.as_str()),
-                None if import.weak || offered.contains(import.name.as_str()) || is_python(&import.name) => None,
+                None if import.weak || offered.contains(import.name.as_str()) || is_elsewhere(&import.name) => None,
                 None => {
                     closest(&import.name, sonames.iter().copied().filter(|soname| library.needed.iter().any(|needed| needed == soname)))
                 }
@@ -86,8 +97,10 @@ fn libraries(torch: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-fn is_python(name: &str) -> bool {
-    name.starts_with("Py") || name.starts_with("_Py")
+/// Names of Python and of the C++ runtime, which some libraries of torch want without saying at which version. A made-up
+/// `std::string` would be taken before the real one.
+fn is_elsewhere(name: &str) -> bool {
+    ["Py", "_Py", "_Z", "__cxa_", "__gxx_", "__dynamic_cast"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Names without a version do not say whose they are. Their prefix does: `ncclSend` is of `libnccl.so.2`. Any of the
@@ -110,6 +123,18 @@ fn closest<'a>(name: &str, sonames: impl Iterator<Item = &'a str>) -> Option<&'a
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_the_runtime_are_never_made_up() {
+        for name in
+            ["PyErr_Occurred", "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_createERmm", "__cxa_throw", "__gxx_personality_v0"]
+        {
+            assert!(is_elsewhere(name), "{name}");
+        }
+        for name in ["ncclSend", "__cudaRegisterFatBinary", "cuFileRead"] {
+            assert!(!is_elsewhere(name), "{name}");
+        }
+    }
 
     #[test]
     fn names_go_to_the_library_they_are_called_after() {
