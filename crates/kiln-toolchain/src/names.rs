@@ -20,8 +20,8 @@ use std::sync::Arc;
 use data_encoding::HEXLOWER;
 
 pub use self::coded::CodedSet;
-pub use self::file::NamesError;
-pub(crate) use self::file::{decode, encode};
+pub(crate) use self::file::encode;
+pub use self::file::{NamesError, decode};
 pub use self::python::{PythonVersion, added_to_stable_abi, is_of_python};
 pub use self::runtime::is_of_runtime;
 

@@ -43,7 +43,7 @@ pub(crate) fn encode(libraries: &[(String, CodedSet)]) -> Vec<u8> {
 ///
 /// # Errors
 /// When the bytes are no names file, one of another version, or damaged.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<LibraryExports>, NamesError> {
+pub fn decode(bytes: &[u8]) -> Result<Vec<LibraryExports>, NamesError> {
     let Some((body, digest)) = bytes.split_last_chunk::<32>() else { return Err(NamesError("it is cut short")) };
     if !body.starts_with(MAGIC) {
         return Err(NamesError("it is no names file"));
