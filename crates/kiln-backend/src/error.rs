@@ -21,6 +21,16 @@ pub enum BackendError {
         /// What it would do.
         reason: String,
     },
+    /// A C++ level that the headers of this torch refuse.
+    #[error("`-std` asks for C++{level:02}, and the headers of torch {torch} need C++{least} or newer")]
+    CxxLevel {
+        /// The level that was asked for, as a year.
+        level: u32,
+        /// The least that works.
+        least: u32,
+        /// The torch release.
+        torch: String,
+    },
     /// The step graph refused a step: a fault of Kiln.
     #[error("internal error in the step graph")]
     Graph(#[from] kiln_graph::GraphError),
@@ -31,6 +41,9 @@ impl BackendError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::UnknownSource { hint, .. } => Some(hint.clone()),
+            Self::CxxLevel { .. } => {
+                Some("leave the flag out to take the level that torch itself uses, or stay below that torch with `torch.maxver`".to_owned())
+            }
             Self::RefusedFlag { .. } | Self::Graph(_) => None,
         }
     }

@@ -2,20 +2,20 @@
 
 use kiln_graph::OutputRef;
 
-use crate::backend::{FrameworkPart, Lowering};
+use crate::backend::{Component, FrameworkPart, Lowering};
 use crate::compile::{CompileProfile, ObjectFile};
 use crate::error::BackendError;
 
 /// An ABI that extensions speak, bound to one variant.
 pub trait Framework: Send + Sync {
-    /// Adds what is generated for the variant and gives the profile of its units.
+    /// Adds what is generated for the variant and gives the profile of a component's units.
     ///
-    /// `uses_framework` is false for components that do not list the framework in `depends`: their profile holds nothing
-    /// of it, so that they are compiled once for all versions.
+    /// The profile of a component that does not list the framework in `depends` holds nothing of it, so that its units are
+    /// compiled once for all versions.
     ///
     /// # Errors
-    /// When the graph refuses a step.
-    fn profile(&self, lowering: &mut Lowering<'_>, part: &FrameworkPart, uses_framework: bool) -> Result<CompileProfile, BackendError>;
+    /// When the component asks for a C++ level that the framework's headers refuse, or the graph refuses a step.
+    fn profile(&self, lowering: &mut Lowering<'_>, part: &FrameworkPart, component: &Component) -> Result<CompileProfile, BackendError>;
 
     /// Adds the steps that link `objects` into the extension and gives the file.
     ///

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kiln_format::Version;
+use kiln_format::{MajorMinor, Version};
 use kiln_graph::{Action, Arg, Input, OutputRef, Piece, ResourceClass, Step, Weight};
 use kiln_toolchain::stubs::{LinkNames, link_stubs};
 use kiln_toolchain::{LibraryExports, PythonVersion, TorchToolchain};
@@ -13,12 +13,15 @@ use kiln_toolchain::{LibraryExports, PythonVersion, TorchToolchain};
 use crate::backend::{Component, FrameworkPart, Lowering};
 use crate::compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit, host_program};
 use crate::error::BackendError;
+use crate::flags::user_cxx_level;
 use crate::framework::Framework;
 use crate::generated;
 use crate::source::Language;
 
 /// C++ level of units that include no torch header: one for every torch, so that they are one action.
 const PLAIN_CXX_STD: &str = "gnu++20";
+/// The first torch whose C++ headers refuse anything below C++20, as its `ATen/ATen.h` says.
+const CXX20_ONLY: MajorMinor = MajorMinor::new(2, 14);
 /// Expected cost of a unit that includes torch's C++ headers.
 const TORCH_UNIT: Weight = Weight { cpu_ms: 10_000, memory_mib: 1_200 };
 /// Expected cost of a unit that includes the stable-ABI headers only.
@@ -43,12 +46,13 @@ impl TorchFramework {
 }
 
 impl Framework for TorchFramework {
-    fn profile(&self, lowering: &mut Lowering<'_>, part: &FrameworkPart, uses_framework: bool) -> Result<CompileProfile, BackendError> {
+    fn profile(&self, lowering: &mut Lowering<'_>, part: &FrameworkPart, component: &Component) -> Result<CompileProfile, BackendError> {
         let generated_headers = Some(generated::registration_header(lowering.graph)?);
         let mut defines = part.defines.clone();
-        if !uses_framework {
+        if !component.uses_framework {
             return Ok(CompileProfile { cxx_std: PLAIN_CXX_STD, defines, generated_headers, ..CompileProfile::default() });
         }
+        self.check_cxx_level(component)?;
         defines.extend(part.package_defines.iter().cloned());
         defines.push(format!("TORCH_EXTENSION_NAME={}", self.ops_id));
         defines.push("Py_LIMITED_API=3".to_owned());
@@ -113,6 +117,15 @@ impl Framework for TorchFramework {
 }
 
 impl TorchFramework {
+    /// Refuses a `-std` below what torch's headers compile with. The stable ABI's headers compile from C++17 on with every torch.
+    fn check_cxx_level(&self, component: &Component) -> Result<(), BackendError> {
+        let least = if self.stable_abi.is_none() && self.toolchain.version.major_minor() >= CXX20_ONLY { 20 } else { 17 };
+        match user_cxx_level(&component.cxx_flags) {
+            Some(level) if level < least => Err(BackendError::CxxLevel { level, least, torch: self.toolchain.version.to_string() }),
+            _ => Ok(()),
+        }
+    }
+
     /// Torch's libraries: those that the backend links with, in the backend's order, and the others.
     fn libraries(&self, part: &FrameworkPart) -> (Vec<LibraryExports>, Vec<LibraryExports>) {
         let all = &self.toolchain.exports;

@@ -196,7 +196,7 @@ fn extend(
     };
     let mut objects = Vec::new();
     for component in components(request, backend.name(), &lowering.project) {
-        let profile = framework.profile(lowering, &part, component.uses_framework).map_err(in_table(&component.table))?;
+        let profile = framework.profile(lowering, &part, &component).map_err(in_table(&component.table))?;
         objects.extend(backend.lower(lowering, &component, &profile).map_err(in_table(&component.table))?);
     }
     if objects.is_empty() {

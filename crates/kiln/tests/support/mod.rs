@@ -19,7 +19,7 @@ use serde_json::Value;
 pub use self::started::Started;
 
 /// The torch releases that the shared cache has.
-pub const TORCH: [&str; 3] = ["2.11.0", "2.12.1", "2.13.0"];
+pub const TORCH: [&str; 3] = ["2.11.0", "2.13.0", "2.15.0"];
 
 /// The binary under test.
 pub fn kiln_program() -> &'static Path {
