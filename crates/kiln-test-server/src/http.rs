@@ -172,6 +172,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             return;
         }
         let Ok(stream) = stream else { continue };
+        lock(&shared.log).connections += 1;
         if let Ok(copy) = stream.try_clone() {
             lock(&shared.open).push(copy);
         }

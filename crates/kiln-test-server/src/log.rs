@@ -32,6 +32,8 @@ impl fmt::Display for Entry {
 pub struct Log {
     /// The answered requests.
     pub entries: Vec<Entry>,
+    /// Connections that were opened.
+    pub connections: u32,
 }
 
 impl Log {
@@ -75,8 +77,10 @@ mod tests {
     #[test]
     fn overlaps_are_found() {
         let entry = |path: &str, range: Option<Range<u64>>| Entry { path: path.to_owned(), status: 206, bytes: 1, range };
-        let mut log =
-            Log { entries: vec![entry("/a", Some(0..10)), entry("/b", Some(5..15)), entry("/a", Some(10..20)), entry("/p", None)] };
+        let mut log = Log {
+            connections: 1,
+            entries: vec![entry("/a", Some(0..10)), entry("/b", Some(5..15)), entry("/a", Some(10..20)), entry("/p", None)],
+        };
         assert_eq!(log.sent_twice(), Vec::<String>::new());
         log.entries.push(entry("/a", Some(19..30)));
         log.entries.push(entry("/p", None));

@@ -25,9 +25,7 @@ pub use default_index::{
 };
 pub use error::Error;
 pub use event::{FetchEvent, FetchSink};
-pub use http::{
-    AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Request, Response, RetryPolicy, Traffic, Transport, Trust, UreqTransport,
-};
+pub use http::{AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Request, Response, RetryPolicy, Transport, Trust, UreqTransport};
 pub use names::{
     CodedSet, LibraryExports, NameSet, NamesError, PythonVersion, added_to_stable_abi, decode as decode_names, is_of_python, is_of_runtime,
 };

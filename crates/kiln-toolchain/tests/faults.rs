@@ -43,6 +43,7 @@ fn nothing_is_sent_twice_and_little_in_all() {
     bench.fetch().unwrap();
     let log = bench.server.log();
     assert_eq!(log.sent_twice(), Vec::<String>::new());
+    assert_eq!(log.connections, 1);
     // The libraries before and after the headers are not fetched.
     assert!(log.bytes() < bench.wheel.bytes.len() as u64 - 650_000, "{} of {}", log.bytes(), bench.wheel.bytes.len());
 }

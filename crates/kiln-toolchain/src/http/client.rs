@@ -38,11 +38,11 @@ impl Default for RetryPolicy {
 
 /// What went over the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
+pub(crate) struct Traffic {
     /// Bytes of response bodies that were read.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Requests, redirects and retries included.
-    pub requests: u32,
+    pub(crate) requests: u32,
 }
 
 /// The answer to a request for a range.
@@ -217,6 +217,10 @@ impl<'a> Client<'a> {
             let expected = self.expected.load(Ordering::Relaxed).max(received);
             self.tell(FetchEvent::Bytes { what: self.what.clone(), received, expected });
             sink(piece).map_err(|cause| HttpFault::Connection(format!("cannot keep the answer: {cause}")).at(url))?;
+        }
+        if announced.is_none_or(|announced| announced == got) {
+            // Only a body that was read to its end gives its connection back for the next request.
+            let _ = response.body.read(&mut [0]);
         }
         match announced {
             Some(expected) if got < expected.min(limit) => Err(HttpFault::Truncated { expected, got }.at(url)),

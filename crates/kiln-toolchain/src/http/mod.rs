@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 pub use self::agent::{AgentOptions, UreqTransport};
+pub use self::client::RetryPolicy;
 pub(crate) use self::client::{Answer, Client, difference};
-pub use self::client::{RetryPolicy, Traffic};
 pub use self::trust::Trust;
 pub use self::url::IndexUrl;
 pub(crate) use self::url::{Credentials, redacted};
