@@ -2,15 +2,18 @@
 //!
 //! [`elf::relocatable`] tells what a `.o` file defines and wants, [`elf::dynamic`] what a shared library exports, imports and
 //! needs ([`elf::dynamic_file`] does the same without holding the file in memory). [`archive`] looks into static libraries,
-//! [`stub`] writes shared libraries that hold names and no code, and [`demangle`] turns C++ symbols into text.
+//! [`stub`] writes shared libraries that hold names and no code, and [`demangle`] turns C++ symbols into text. [`baseline`] and
+//! [`names`] are data: what old system libraries export, and whose a name is.
 //!
 //! All input is untrusted: damage is an [`Error`], never a panic. Policies (which names may be used, which libraries
 //! may be needed) live in other crates.
 
 pub mod archive;
+pub mod baseline;
 pub mod demangle;
 pub mod elf;
 mod error;
+pub mod names;
 pub mod stub;
 
 pub use error::Error;

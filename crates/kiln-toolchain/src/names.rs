@@ -12,8 +12,6 @@
 mod coded;
 mod embedded;
 mod file;
-mod python;
-mod runtime;
 
 use std::sync::Arc;
 
@@ -22,8 +20,7 @@ use data_encoding::HEXLOWER;
 pub use self::coded::CodedSet;
 pub(crate) use self::file::encode;
 pub use self::file::{NamesError, decode};
-pub use self::python::{PythonVersion, added_to_stable_abi, is_of_python};
-pub use self::runtime::is_of_runtime;
+pub use kiln_object::names::{PythonVersion, added_to_stable_abi, is_of_python, is_of_runtime};
 
 use crate::Error;
 

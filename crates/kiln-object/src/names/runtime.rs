@@ -1,6 +1,6 @@
 //! Which names belong to the C++ runtime, whoever exports them.
 
-use kiln_object::demangle;
+use crate::demangle;
 
 /// Namespaces of libstdc++ and its ABI.
 const NAMESPACES: &[&str] = &["std::", "__gnu_cxx::", "__gnu_debug::", "__gnu_parallel::", "__cxxabiv1::", "__gnu_internal::"];
