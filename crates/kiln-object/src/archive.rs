@@ -1,4 +1,8 @@
-//! Looking into static libraries (`.a`).
+//! Looking into static libraries (`.a`), and writing them.
+
+mod write;
+
+pub use write::{NewMember, write};
 
 use object::read::archive::ArchiveFile;
 

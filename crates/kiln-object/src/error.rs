@@ -33,6 +33,12 @@ pub enum Error {
         /// What is wrong with the description.
         cause: String,
     },
+    /// A static library was described that no file can hold.
+    #[error("cannot write a static library: {cause}")]
+    Archive {
+        /// What is wrong with the description.
+        cause: String,
+    },
     /// The file could not be opened.
     #[error("cannot read `{}`: {cause}", path.display())]
     Io {

@@ -1,9 +1,11 @@
 //! Reading ELF files of either class and byte order.
 
+mod definitions;
 mod dynamic;
 mod relocatable;
 mod tables;
 
+pub use definitions::{Definition, Storage, definitions, hide};
 pub use dynamic::{Dynamic, Export, Import, Stack, dynamic, dynamic_file};
 pub use relocatable::{Defined, Relocatable, Undefined, relocatable};
 
