@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use kiln_format::Version;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::choice::on_path;
 pub use self::runtime::{HostRuntime, RuntimeError, RuntimeFile};
 
 /// A compiler that somebody named.
@@ -94,7 +95,7 @@ pub enum HostError {
         tried: Vec<String>,
     },
     /// The chosen one does not exist.
-    #[error("the C++ compiler `{value}` that {origin} names {reason}")]
+    #[error("the C++ compiler `{value}` of `{origin}` cannot be used: {reason}")]
     Chosen {
         /// What was named.
         value: String,
@@ -141,9 +142,10 @@ impl HostError {
                 let packages = "`apt install g++` on Debian and Ubuntu, `dnf install gcc-c++` on Fedora and RHEL";
                 Some(format!("install one ({packages}), or name one with `--cxx`"))
             }
-            Self::Chosen { origin, .. } => Some(format!("correct {origin}, or leave it out to take the first compiler on PATH")),
+            Self::Chosen { origin, .. } => Some(format!("correct `{origin}`, or leave it out to take the first compiler on PATH")),
             Self::Incomplete { packages, .. } => Some(format!("install {packages}")),
-            Self::Broken { .. } | Self::Io { .. } => None,
+            Self::Broken { .. } => Some("name GCC or Clang with `--cxx`".to_owned()),
+            Self::Io { .. } => None,
         }
     }
 

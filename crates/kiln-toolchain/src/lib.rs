@@ -4,6 +4,7 @@ mod catalog;
 mod default_index;
 mod error;
 mod event;
+mod file_state;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod host;
@@ -14,6 +15,7 @@ mod names;
 mod provision;
 mod store;
 pub mod stubs;
+pub mod system;
 mod toolchain;
 mod version_py;
 mod wheel;

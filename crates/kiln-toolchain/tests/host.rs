@@ -49,7 +49,7 @@ fn system_path() -> OsString {
 }
 
 fn chosen(value: impl Into<String>) -> HostSearch {
-    let choice = Choice { value: value.into(), origin: "`--cxx`".to_owned() };
+    let choice = Choice { value: value.into(), origin: "--cxx".to_owned() };
     HostSearch { cxx: Some(choice), path: system_path(), ..HostSearch::default() }
 }
 
@@ -175,7 +175,7 @@ fn the_callers_environment_does_not_reach_the_compiler() {
 #[test]
 fn a_c_compiler_stands_for_its_sibling() {
     let place = Place::new();
-    let cc = Some(Choice { value: "gcc".to_owned(), origin: "`CC`".to_owned() });
+    let cc = Some(Choice { value: "gcc".to_owned(), origin: "CC".to_owned() });
     let search = HostSearch { cc, path: system_path(), ..HostSearch::default() };
     assert_eq!(place.find(&search).unwrap().compiler.path, Path::new("/usr/bin/g++"));
 }
@@ -193,24 +193,31 @@ fn what_is_missing_is_named_in_one_line() {
     no C++ compiler found: PATH has none of `g++`, `c++`, `clang++`, `g++-N`, `clang++-N`
     install one (`apt install g++` on Debian and Ubuntu, `dnf install gcc-c++` on Fedora and RHEL), or name one with `--cxx`
     ");
-    insta::assert_snapshot!(error(chosen("clang++-99")), @r"
-    the C++ compiler `clang++-99` that `--cxx` names is not on PATH
+    insta::assert_snapshot!(error(chosen("clang++-99")), @"
+    the C++ compiler `clang++-99` of `--cxx` cannot be used: it is not on PATH
     correct `--cxx`, or leave it out to take the first compiler on PATH
     ");
-    insta::assert_snapshot!(error(chosen("/nowhere/g++")), @r"
-    the C++ compiler `/nowhere/g++` that `--cxx` names is no program that can be run
+    insta::assert_snapshot!(error(chosen("/nowhere/g++")), @"
+    the C++ compiler `/nowhere/g++` of `--cxx` cannot be used: it does not exist
     correct `--cxx`, or leave it out to take the first compiler on PATH
     ");
-    insta::assert_snapshot!(error(HostSearch { path: place.path("empty").into_os_string(), ..chosen("ccache no-such-g++") }), @r"
-    the C++ compiler `ccache no-such-g++` that `--cxx` names cannot be called: `ccache` is not on PATH
+    insta::assert_snapshot!(error(HostSearch { path: place.path("empty").into_os_string(), ..chosen("ccache no-such-g++") }), @"
+    the C++ compiler `ccache no-such-g++` of `--cxx` cannot be used: `ccache` is not on PATH
     correct `--cxx`, or leave it out to take the first compiler on PATH
     ");
-    insta::assert_snapshot!(error(chosen(" ")), @r"
-    the C++ compiler ` ` that `--cxx` names is empty
+    insta::assert_snapshot!(error(chosen("gcc")), @"
+    the C++ compiler `gcc` of `--cxx` cannot be used: `gcc` links no C++ library, as `g++` does
+    correct `--cxx`, or leave it out to take the first compiler on PATH
+    ");
+    insta::assert_snapshot!(error(chosen(" ")), @"
+    the C++ compiler ` ` of `--cxx` cannot be used: the value is empty
     correct `--cxx`, or leave it out to take the first compiler on PATH
     ");
     let broken = place.script("broken", "echo 'cannot start' >&2; exit 3\n");
-    insta::assert_snapshot!(error(chosen(broken.to_str().unwrap())), @"`DIR/broken` does not work as a C++ compiler: `-dumpmachine` ended with exit status: 3: cannot start");
+    insta::assert_snapshot!(error(chosen(broken.to_str().unwrap())), @"
+    `DIR/broken` does not work as a C++ compiler: asked for `-dumpmachine` it ended with exit code 3: cannot start
+    name GCC or Clang with `--cxx`
+    ");
     // A C compiler without the C++ part, as a slim image has it.
     let slim = place.script("slim", "case \"$1\" in -print-prog-name=cc1plus) echo cc1plus;; *) exec g++ \"$@\";; esac\n");
     insta::assert_snapshot!(error(chosen(slim.to_str().unwrap())), @r"

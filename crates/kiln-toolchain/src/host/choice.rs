@@ -63,24 +63,41 @@ fn named(value: &str, origin: &str, search: &HostSearch) -> Result<Resolved, Hos
     let find = |name: &str| {
         let found =
             if name.contains('/') { Some(PathBuf::from(name)).filter(|path| is_program(path)) } else { on_path(name, &search.path) };
-        let place = if name.contains('/') { "is no program that can be run" } else { "is not on PATH" };
-        let of = if name == value { String::new() } else { format!("cannot be called: `{name}` ") };
-        found.ok_or_else(|| wrong(format!("{of}{place}")))
+        let place = match name.contains('/') {
+            true if Path::new(name).exists() => "is no program that can be run",
+            true => "does not exist",
+            false => "is not on PATH",
+        };
+        let what = if name == value { "it".to_owned() } else { format!("`{name}`") };
+        found.ok_or_else(|| wrong(format!("{what} {place}")))
     };
     let value = value.trim();
     if value.is_empty() {
-        return Err(wrong("is empty".to_owned()));
+        return Err(wrong("the value is empty".to_owned()));
     }
     // A path may have spaces.
     if is_program(Path::new(value)) && value.contains('/') {
-        return Ok(Resolved { launcher: None, compiler: absolute(Path::new(value))?, args: Vec::new() });
+        let compiler = absolute(Path::new(value))?;
+        links_cxx(&compiler).map_err(wrong)?;
+        return Ok(Resolved { launcher: None, compiler, args: Vec::new() });
     }
     let mut words = value.split_whitespace();
     let (first, second) = (words.next().unwrap_or_default(), words.clone().next());
     let is_launcher = Path::new(first).file_stem().and_then(OsStr::to_str).is_some_and(|stem| LAUNCHERS.contains(&stem));
     let launcher = if is_launcher && second.is_some() { Some(absolute(&find(first)?)?) } else { None };
     let compiler = if launcher.is_some() { words.next().unwrap_or_default() } else { first };
-    Ok(Resolved { launcher, compiler: absolute(&find(compiler)?)?, args: words.map(str::to_owned).collect() })
+    let compiler = absolute(&find(compiler)?)?;
+    links_cxx(&compiler).map_err(wrong)?;
+    Ok(Resolved { launcher, compiler, args: words.map(str::to_owned).collect() })
+}
+
+/// Refuses the C driver of a pair: it compiles C++, but what it links lacks the C++ library.
+fn links_cxx(compiler: &Path) -> Result<(), String> {
+    let name = compiler.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    match sibling(name) {
+        cxx if cxx == name => Ok(()),
+        cxx => Err(format!("`{name}` links no C++ library, as `{cxx}` does")),
+    }
 }
 
 /// The C++ compiler that goes with a C compiler: `gcc-12` and `g++-12`. Other names stay: they may do both.
@@ -99,7 +116,7 @@ fn sibling(cc: &str) -> String {
 }
 
 /// The program called `name` in the first directory of `path` that has it.
-pub(super) fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
+pub(crate) fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|candidate| is_program(candidate))
 }
 

@@ -1,16 +1,17 @@
 //! Asking a compiler what it is. The only place where processes are started to find something out.
 
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use data_encoding::HEXLOWER;
 use kiln_format::Version;
 
-use super::cache::FileState;
 use super::choice::{self, Resolved};
 use super::runtime::{self, HostRuntime, RuntimeFile};
 use super::{Family, HostCompiler, HostError, HostSearch};
+use crate::file_state::FileState;
 
 /// A compiler that answered.
 pub(super) struct Probed {
@@ -151,8 +152,8 @@ impl Asker<'_> {
         let output = command.stdin(Stdio::null()).output().map_err(|cause| self.broken(cause.to_string()))?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            let first = stderr.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it says nothing");
-            return Err(self.broken(format!("`{}` ended with {}: {first}", question.join(" "), output.status)));
+            let first = stderr.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing");
+            return Err(self.broken(format!("asked for `{}` it ended with {}: {first}", question.join(" "), ending(output.status))));
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
@@ -182,6 +183,14 @@ impl Asker<'_> {
 
     fn broken(&self, reason: String) -> HostError {
         HostError::Broken { path: self.resolved.compiler.clone(), reason }
+    }
+}
+
+/// How a process ended, in the words of all messages.
+fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, signal) => format!("signal {}", signal.unwrap_or_default()),
     }
 }
 

@@ -1,0 +1,72 @@
+//! Telling by its metadata that a file has not changed.
+//!
+//! Size, modification time, change time and inode stand for the content, but for files that were changed so shortly ago that
+//! another change could carry the same times.
+
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use data_encoding::HEXLOWER;
+use serde::{Deserialize, Serialize};
+
+/// Longer than the step of the clock of any file system that compilers and packages lie on.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
+
+/// A file as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileState {
+    path: PathBuf,
+    size: u64,
+    mtime_ns: i128,
+    ctime_ns: i128,
+    inode: u64,
+}
+
+impl FileState {
+    /// The file as it is, behind links.
+    pub(crate) fn now(path: &Path) -> std::io::Result<Self> {
+        let data = std::fs::metadata(path)?;
+        let time = |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+        Ok(Self {
+            path: path.to_owned(),
+            size: data.len(),
+            mtime_ns: time(data.mtime(), data.mtime_nsec()),
+            ctime_ns: time(data.ctime(), data.ctime_nsec()),
+            inode: data.ino(),
+        })
+    }
+
+    /// Whether the file is still the same.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        Self::now(&self.path).is_ok_and(|now| now == *self)
+    }
+
+    /// Waits until a further change of any of the files would have another time. To be called before a state is kept, and before
+    /// it is compared for the last time.
+    pub(crate) fn outlast_clock_step(files: &[Self]) {
+        let newest = files.iter().map(|file| file.ctime_ns).max().unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let age = i128::try_from(now.as_nanos()).unwrap_or_default() - newest;
+        if age < i128::try_from(CLOCK_STEP.as_nanos()).unwrap_or_default() {
+            std::thread::sleep(CLOCK_STEP);
+        }
+    }
+
+    /// All of it as text, for keys.
+    pub(crate) fn as_text(&self) -> String {
+        let path = HEXLOWER.encode(self.path.as_os_str().as_encoded_bytes());
+        format!("{path} {} {} {} {}", self.size, self.mtime_ns, self.ctime_ns, self.inode)
+    }
+}
+
+/// Writes a file whole: under another name first. Makes its directory.
+pub(crate) fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(dir)?;
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.write_all(content)?;
+    file.persist(path)?;
+    Ok(())
+}
