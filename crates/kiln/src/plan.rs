@@ -230,3 +230,6 @@ fn components(request: &PlanRequest<'_>, backend: BackendName, project: &RootNam
     });
     std::iter::once(own).chain(kernels).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! Command lines, written by hand from the rules for backends and frameworks.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kiln_format::variant::{Cpu, Os};
+use kiln_format::{BackendName, OpsId, Version};
+use kiln_graph::{PathRef, PlanAction, RootBinding, RootKind, RootName};
+use kiln_toolchain::host::{Family, HostCompiler, HostRuntime};
+use kiln_toolchain::{CxxLevel, LibraryExports, NameSet, Provider, TorchToolchain};
+
+use super::{BuildPlan, PlanError, PlanRequest, plan};
+use crate::matrix::{Filters, Matrix, Set, Target, choose};
+
+const LINUX: Target = Target { cpu: Cpu::X86_64, os: Os::Linux };
+
+fn version(text: &str) -> Version {
+    Version::parse(text).unwrap()
+}
+
+fn compiler(family: Family) -> HostCompiler {
+    HostCompiler {
+        path: PathBuf::from("/usr/bin/c++"),
+        args: Vec::new(),
+        family,
+        version: version("12.2.0"),
+        target: "x86_64-linux-gnu".to_owned(),
+        identity: "compiler".to_owned(),
+        runtime: HostRuntime::default(),
+        accepts_no_gnu_unique: family == Family::Gnu,
+    }
+}
+
+fn torch(release: &str, cxx_level: CxxLevel) -> TorchToolchain {
+    let root = RootName::new(format!("torch-{release}"));
+    let library = |soname: &str| LibraryExports { soname: soname.to_owned(), names: Arc::new(NameSet::default()) };
+    let include = |path: &str| PathRef { root: root.clone(), path: path.to_owned() };
+    TorchToolchain {
+        version: version(release),
+        cuda: Some(version("13.0")),
+        provider: Provider::Wheel { file: String::new(), sha256: String::new(), record_sha256: String::new() },
+        include_dirs: vec![include("torch/include"), include("torch/include/torch/csrc/api/include")],
+        binding: RootBinding { dir: PathBuf::from("/store"), kind: RootKind::Immutable { digest: release.to_owned() } },
+        root,
+        exports: ["libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so"].map(library).to_vec(),
+        identity: release.to_owned(),
+        cxx_level,
+    }
+}
+
+struct Setup {
+    torch_table: &'static str,
+    kernels: &'static str,
+    family: Family,
+    csrc: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            torch_table: "src = [\"ext/binding.cpp\", \"ext/binding.h\"]",
+            kernels: "[kernel.k]\nbackend = \"cpu\"\ndepends = [\"torch\"]\nsrc = [\"cpu/k.cpp\"]\ninclude = [\"cpu\"]\ncxx-flags = [\"-DMINE\"]",
+            family: Family::Gnu,
+            csrc: false,
+        }
+    }
+}
+
+impl Setup {
+    fn plan(&self, variants: &[&str]) -> Result<BuildPlan, PlanError> {
+        let text = format!(
+            "[general]\nname = \"relu\"\nversion = 1\nedition = 5\nlicense = \"MIT\"\nbackends = [\"cpu\"]\n[torch]\n{}\n{}\n",
+            self.torch_table, self.kernels
+        );
+        let parsed = kiln_format::build::parse("build.toml", &text);
+        let build = parsed.build.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
+        let filters = Filters { variants: variants.iter().map(|name| (*name).to_owned()).collect(), ..Filters::default() };
+        let selection = choose(&build, &Matrix::builtin().unwrap(), LINUX, Set::All, &filters, &|_| Ok(())).unwrap();
+        let project = tempfile::tempdir().unwrap();
+        if self.csrc {
+            fs::create_dir(project.path().join("csrc")).unwrap();
+        }
+        let torches = [("2.11.0", CxxLevel::Gnu17), ("2.13.0", CxxLevel::Gnu20), ("2.15.0", CxxLevel::Gnu20)];
+        plan(&PlanRequest {
+            build: &build,
+            project_dir: project.path(),
+            variants: &selection.variants,
+            ops_ids: &BTreeMap::from([(BackendName::Cpu, OpsId::new(&build.general.name.value, BackendName::Cpu, "1").unwrap())]),
+            host: Some(&compiler(self.family)),
+            torch: &torches.into_iter().map(|(release, level)| (version(release), torch(release, level))).collect(),
+            ambient: &BTreeMap::new(),
+        })
+    }
+
+    /// Every command of the plan, an argument a line; ids of steps are replaced by what the steps make.
+    fn commands(&self, variants: &[&str], label: &str) -> String {
+        let plan = self.plan(variants).unwrap().graph.plan();
+        let mut text = String::new();
+        for step in plan.steps.iter().filter(|step| step.label.contains(label)) {
+            if let PlanAction::Run { argv, cwd, env, .. } = &step.action {
+                text += &format!("in {cwd} with {}\n{}\n", env.join(" "), argv.join("\n"));
+            }
+        }
+        for step in &plan.steps {
+            text = text.replace(&step.id, &format!("{}: {}", step.verb, step.label));
+        }
+        text
+    }
+}
+
+const TORCH_213: &str = "torch213-cxx11-cpu-x86_64-linux";
+const TORCH_211: &str = "torch211-cxx11-cpu-x86_64-linux";
+const TORCH_215: &str = "torch215-cxx11-cpu-x86_64-linux";
+
+#[test]
+fn a_unit_that_uses_torch() {
+    insta::assert_snapshot!(Setup { csrc: true, ..Setup::default() }.commands(&[TORCH_213], "k.cpp"), @r"
+    in {project} with LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH=0
+    c++
+    -O3
+    -DNDEBUG
+    -fPIC
+    -fvisibility=hidden
+    -fno-gnu-unique
+    -frandom-seed=cpu/k.cpp
+    -ffile-prefix-map={project}=.
+    -ffile-prefix-map={torch-2.13.0}=torch
+    -ffile-prefix-map={work}=.kiln
+    -std=gnu++20
+    -DCPU_KERNEL
+    -DUSE_DISTRIBUTED
+    -DUSE_C10D_GLOO
+    -DUSE_RPC
+    -DUSE_TENSORPIPE
+    -DTORCH_EXTENSION_NAME=_relu_cpu_1
+    -DPy_LIMITED_API=3
+    -D_relu_cpu_1_EXPORTS
+    -I{project}/cpu
+    -I{project}/csrc
+    -I{Generating: registration.h}
+    -isystem
+    {torch-2.13.0}/torch/include
+    -isystem
+    {torch-2.13.0}/torch/include/torch/csrc/api/include
+    -DMINE
+    -MD
+    -MF
+    {out}/unit.d
+    -c
+    {project}/cpu/k.cpp
+    -o
+    {out}/unit.o
+    ");
+}
+
+#[test]
+fn the_flags_of_a_kernel_reach_its_own_units_only() {
+    let binding = Setup::default().commands(&[TORCH_213], "binding.cpp");
+    assert!(!binding.contains("-DMINE") && !binding.contains("-I{project}/cpu"), "{binding}");
+}
+
+#[test]
+fn the_language_level_follows_torch() {
+    assert!(Setup::default().commands(&[TORCH_211], "k.cpp").contains("-std=gnu++17\n"));
+    assert!(Setup::default().commands(&[TORCH_215], "k.cpp").contains("-std=gnu++20\n"));
+}
+
+#[test]
+fn the_stable_abi_is_one_more_define_on_every_unit() {
+    let setup = Setup { torch_table: "src = [\"ext/binding.cpp\"]\nstable-abi = { cpu = \"2.11\" }", ..Setup::default() };
+    let commands = setup.commands(&["torch-stable-abi211-cpu-x86_64-linux"], ".cpp");
+    assert_eq!(commands.matches("-DTORCH_TARGET_VERSION=0x020b000000000000\n").count(), 2, "{commands}");
+}
+
+#[test]
+fn clang_gets_none_of_gccs_own_flags() {
+    let commands = Setup { family: Family::Clang, ..Setup::default() }.commands(&[TORCH_213], "k.cpp");
+    assert!(!commands.contains("-fno-gnu-unique") && !commands.contains("-frandom-seed"), "{commands}");
+}
+
+#[test]
+fn a_unit_without_torch_is_one_step_for_every_torch() {
+    let setup = Setup { kernels: "[kernel.k]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"cpu/k.cpp\"]", ..Setup::default() };
+    insta::assert_snapshot!(setup.commands(&[TORCH_211, TORCH_213, TORCH_215], "k.cpp"), @r"
+    in {project} with LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH=0
+    c++
+    -O3
+    -DNDEBUG
+    -fPIC
+    -fvisibility=hidden
+    -fno-gnu-unique
+    -frandom-seed=cpu/k.cpp
+    -ffile-prefix-map={project}=.
+    -ffile-prefix-map={work}=.kiln
+    -std=gnu++20
+    -DCPU_KERNEL
+    -I{Generating: registration.h}
+    -MD
+    -MF
+    {out}/unit.d
+    -c
+    {project}/cpu/k.cpp
+    -o
+    {out}/unit.o
+    ");
+}
+
+#[test]
+fn a_source_of_two_kernels_is_compiled_for_each_and_equal_base_names_do_not_meet() {
+    let kernels = "[kernel.a]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"x/k.cpp\", \"y/k.cpp\"]\n\
+                   [kernel.b]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"x/k.cpp\"]\ncxx-flags = [\"-DB\"]";
+    let commands = Setup { kernels, ..Setup::default() }.commands(&[TORCH_213], "k.cpp");
+    assert_eq!(commands.matches("{project}/x/k.cpp\n").count(), 2);
+    assert_eq!(commands.matches("{project}/y/k.cpp\n").count(), 1);
+    assert_eq!(commands.matches("-DB\n").count(), 1);
+}
+
+#[test]
+fn a_variant_without_a_translation_unit_is_refused() {
+    let setup =
+        Setup { torch_table: "src = [\"a.h\"]", kernels: "[kernel.k]\nbackend = \"cpu\"\ndepends = []\nsrc = []", ..Setup::default() };
+    let error = setup.plan(&[TORCH_213]).unwrap_err();
+    assert!(matches!(&error, PlanError::NoUnit { variant } if variant == TORCH_213), "{error}");
+}
+
+#[test]
+fn a_language_level_below_what_the_headers_take_is_refused_before_compiling() {
+    let kernels = "[kernel.k]\nbackend = \"cpu\"\ndepends = [\"torch\"]\nsrc = [\"k.cpp\"]\ncxx-flags = [\"-std=c++17\"]";
+    let setup = Setup { kernels, ..Setup::default() };
+    insta::assert_snapshot!(
+        setup.plan(&[TORCH_215]).unwrap_err(),
+        @"[kernel.k]: `-std` asks for C++17, and the headers of torch 2.15.0 need C++20 or newer"
+    );
+    assert!(setup.plan(&[TORCH_213]).is_ok());
+    let stable = Setup { torch_table: "src = []\nstable-abi = \"2.11\"", kernels, ..Setup::default() };
+    assert!(stable.plan(&["torch-stable-abi211-cpu-x86_64-linux"]).is_ok());
+}
+
+#[test]
+fn the_link_names_stubs_exports_and_nothing_of_the_machine() {
+    insta::assert_snapshot!(Setup::default().commands(&[TORCH_213], ".abi3.so"), @r"
+    in {project} with LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH=0
+    c++
+    -shared
+    -o
+    {out}/_relu_cpu_1.abi3.so
+    {Compiling: ext/binding.cpp}/unit.o
+    {Compiling: cpu/k.cpp}/unit.o
+    {Compiling: module_init.c}/unit.o
+    -Wl,--as-needed
+    {Resolving: _relu_cpu_1.abi3.so}/libc10.so
+    {Resolving: _relu_cpu_1.abi3.so}/libtorch.so
+    {Resolving: _relu_cpu_1.abi3.so}/libtorch_cpu.so
+    -Wl,--version-script={Generating: exports.map}/exports.map
+    -Wl,-z,noexecstack
+    ");
+}
