@@ -12,7 +12,6 @@ use kiln_format::Version;
 use kiln_object::elf;
 use sha2::{Digest, Sha256};
 
-use crate::error::Error;
 use crate::names::{self, CodedSet};
 use crate::toolchain::CxxLevel;
 use crate::version_py::VersionPy;
@@ -59,14 +58,24 @@ impl MadeRelease {
     }
 }
 
+/// Why no entry can be made of a wheel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no catalog entry can be made of `{wheel}`: {reason}")]
+pub struct MakeError {
+    /// File name of the wheel.
+    pub wheel: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
 /// Reads a whole wheel of torch. Its large libraries are unpacked into `scratch`, one at a time, and removed again.
 ///
 /// # Errors
-/// [`Error::Catalog`] with the wheel's name when the file cannot be read, is no wheel of torch for Linux, or is damaged.
-pub fn make_release(wheel: &Path, scratch: &Path) -> Result<MadeRelease, Error> {
+/// When the file cannot be read, is no wheel of torch for Linux, or is damaged.
+pub fn make_release(wheel: &Path, scratch: &Path) -> Result<MadeRelease, MakeError> {
     let file_name = wheel.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let failed = |reason: String| Error::Catalog { reason: format!("wheel `{file_name}`: {reason}") };
-    let platform = platform(&file_name).ok_or_else(|| failed("is not for a known platform".to_owned()))?;
+    let failed = |reason: String| MakeError { wheel: file_name.clone(), reason };
+    let platform = platform(&file_name).ok_or_else(|| failed("it is not for a known platform".to_owned()))?;
     let mut file = File::open(wheel).map_err(|cause| failed(cause.to_string()))?;
     let (size, sha256) = digest(&mut file).map_err(|cause| failed(cause.to_string()))?;
     let mut zip = Zip::open(file, size).map_err(&failed)?;
@@ -85,11 +94,11 @@ pub fn make_release(wheel: &Path, scratch: &Path) -> Result<MadeRelease, Error> 
         }
         let mut unpacked = tempfile::NamedTempFile::new_in(scratch).map_err(|cause| failed(cause.to_string()))?;
         zip.unpack(&member, unpacked.as_file_mut()).map_err(&failed)?;
-        let (soname, set) = coded_exports(unpacked.path()).map_err(|cause| failed(format!("{member}: {cause}")))?;
+        let (soname, set) = coded_exports(unpacked.path()).map_err(|cause| failed(format!("`{member}`: {cause}")))?;
         sets.push((soname, set));
     }
     if sets.is_empty() {
-        return Err(failed("has no library to link with".to_owned()));
+        return Err(failed("it has no library to link with".to_owned()));
     }
     Ok(MadeRelease {
         cxx_level: CxxLevel::of_torch(&version_py.version),
@@ -99,7 +108,7 @@ pub fn make_release(wheel: &Path, scratch: &Path) -> Result<MadeRelease, Error> 
         record_sha256: HEXLOWER.encode(&Sha256::digest(zip.record.as_bytes())),
         libraries: sets.iter().map(|(soname, set)| (soname.clone(), set.len())).collect(),
         names_file: names::encode(&sets),
-        wheel: file_name,
+        wheel: file_name.clone(),
         size,
         sha256,
     })
@@ -129,7 +138,7 @@ pub fn render(releases: &[MadeRelease]) -> String {
 /// The names that an extension may take from a library, coded.
 fn coded_exports(path: &Path) -> Result<(String, CodedSet), String> {
     let library = elf::dynamic_file(path).map_err(|cause| cause.to_string())?;
-    let soname = library.soname.ok_or("has no SONAME")?;
+    let soname = library.soname.ok_or("it has no SONAME")?;
     let names = library.exports.iter().map(|export| export.name.as_str()).filter(|name| !names::is_of_runtime(name));
     Ok((soname, CodedSet::new(names)))
 }
@@ -183,7 +192,7 @@ impl Zip {
         let mut found = self.members.iter().filter(|member| wanted(&member.name));
         match (found.next(), found.next()) {
             (Some(member), None) => Ok(member.name.clone()),
-            _ => Err("does not have just one torch RECORD".to_owned()),
+            _ => Err("it does not have just one RECORD of torch".to_owned()),
         }
     }
 
@@ -195,7 +204,7 @@ impl Zip {
 
     /// Writes a member to `target` and checks its size, checksum and line in `RECORD`.
     fn unpack(&mut self, name: &str, target: &mut dyn Write) -> Result<(), String> {
-        let member = self.members.iter().find(|member| member.name == name).ok_or_else(|| format!("has no `{name}`"))?.clone();
+        let member = self.members.iter().find(|member| member.name == name).ok_or_else(|| format!("it has no `{name}`"))?.clone();
         // Local header: 26 bytes, then the lengths of name and extra field, then both.
         let header = read_at(&mut self.file, member.start, 30)?;
         let field =
@@ -225,7 +234,7 @@ impl Zip {
 fn read_at(file: &mut File, start: u64, size: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(start)).and_then(|_| file.take(size).read_to_end(&mut bytes)).map_err(|cause| cause.to_string())?;
-    if bytes.len() as u64 == size { Ok(bytes) } else { Err("is cut short".to_owned()) }
+    if bytes.len() as u64 == size { Ok(bytes) } else { Err("it is cut short".to_owned()) }
 }
 
 /// Passes bytes on and takes their checksums.
