@@ -14,7 +14,8 @@ pub fn write_file(output: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Bui
         version: 1,
         key: format!("{} {output}", blake3::hash(&bytes).to_hex()),
         run: Arc::new(move |context| {
-            std::fs::write(context.out_dir.join(&output), &bytes).map_err(|error| BuiltinError(format!("cannot write `{output}`: {error}")))
+            std::fs::write(context.out_dir.join(&output), &bytes)
+                .map_err(|error| BuiltinError::new("work-directory", format!("cannot write `{output}`: {error}")))
         }),
     }
 }

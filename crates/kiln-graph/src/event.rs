@@ -51,9 +51,19 @@ pub enum Failure {
         /// The cause.
         message: String,
     },
-    /// A builtin failed.
+    /// A builtin failed; the fields are those of [`BuiltinError`](crate::BuiltinError).
     Builtin {
+        /// The kind of failure.
+        code: &'static str,
         /// The cause, for the user.
+        message: String,
+        /// What the user can do about it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+    },
+    /// A builtin panicked: a fault of the program.
+    Panic {
+        /// What it said.
         message: String,
     },
     /// The program ended well but an output is missing.

@@ -44,7 +44,7 @@ use crate::place::{Found, Place, Places};
 use crate::process::Groups;
 use crate::record::{Entry, Made, Record};
 use crate::room::Room;
-use crate::step::{Action, Arg, BuiltinContext, Input, OutputRef, PathRef, Piece, Program, RootKind, RootName, StepId};
+use crate::step::{Action, Arg, BuiltinContext, BuiltinError, Input, OutputRef, PathRef, Piece, Program, RootKind, RootName, StepId};
 use crate::workdir::LockedWorkDir;
 
 /// What all steps of a run share.
@@ -140,13 +140,20 @@ impl<'a> Run<'a> {
             Action::Builtin(builtin) => {
                 let inputs: Vec<PathBuf> = node.step.inputs.iter().map(|input| self.input_path(input)).collect();
                 let context = BuiltinContext { inputs: &inputs, out_dir: &room.out_dir() };
-                catch_unwind(AssertUnwindSafe(|| (builtin.run)(&context)))
-                    .unwrap_or_else(|panic| Err(crate::step::BuiltinError(format!("panicked: {}", panic_text(panic.as_ref())))))
-                    .map_err(|error| Failure::Builtin { message: error.0 })
+                match catch_unwind(AssertUnwindSafe(|| (builtin.run)(&context))) {
+                    Ok(result) => {
+                        result.map_err(|BuiltinError { code, message, hint }| Failure::Builtin { code, message, hint })
+                    }
+                    Err(panic) => Err(Failure::Panic { message: panic_text(panic.as_ref()).to_owned() }),
+                }
             }
         };
         ran.duration = start.elapsed();
         ran.output = room.read_log().map_err(io("read the log in", &self.work_dir.tmp_dir()))?;
+        if let (Err(_), Action::Run(_)) = (&result, &node.step.action) {
+            // The command that is shown writes there: without the directory it would fail in another way when it is run by hand.
+            let _shown_only = fs::create_dir_all(self.work_dir.step_dir(&node.id));
+        }
         result?;
 
         let discovered = match depfile {

@@ -189,9 +189,23 @@ pub struct BuiltinContext<'a> {
     pub out_dir: &'a std::path::Path,
 }
 
-/// Why a builtin failed: text for the user, lower case, without a full stop at the end; may have several lines.
+/// Why a builtin failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuiltinError(pub String);
+pub struct BuiltinError {
+    /// A stable, kebab-case name of the kind of failure, for programs and manuals.
+    pub code: &'static str,
+    /// Text for the user, lower case, without a full stop at the end; may have several lines.
+    pub message: String,
+    /// What the user can do about it; may have several lines.
+    pub hint: Option<String>,
+}
+
+impl BuiltinError {
+    /// An error without a hint.
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None }
+    }
+}
 
 /// The function of a builtin.
 pub type BuiltinFn = dyn Fn(&BuiltinContext<'_>) -> Result<(), BuiltinError> + Send + Sync;

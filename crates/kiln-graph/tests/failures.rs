@@ -127,15 +127,21 @@ fn a_failed_step_keeps_what_it_had() {
 #[test]
 fn builtins_fail_with_a_text_and_panics_are_failures() {
     let tree = Tree::empty("project");
-    for (run, text) in [
-        (Box::new(|| Err(BuiltinError("no such symbol".to_owned()))) as Box<dyn Fn() -> _ + Send + Sync>, "no such symbol"),
-        (Box::new(|| panic!("a bug")), "panicked: a bug"),
-        (Box::new(|| panic!("{}", String::from("formatted"))), "panicked: formatted"),
-        (Box::new(|| std::panic::panic_any(1)), "panicked: for an unknown reason"),
+    let panic = |message: &str| Failure::Panic { message: message.to_owned() };
+    let hint = || Some("another symbol".to_owned());
+    for (run, expected) in [
+        (
+            Box::new(move || Err(BuiltinError { hint: hint(), ..BuiltinError::new("symbol", "no such symbol") }))
+                as Box<dyn Fn() -> _ + Send + Sync>,
+            Failure::Builtin { code: "symbol", message: "no such symbol".to_owned(), hint: hint() },
+        ),
+        (Box::new(|| panic!("a bug")), panic("a bug")),
+        (Box::new(|| panic!("{}", String::from("formatted"))), panic("formatted")),
+        (Box::new(|| std::panic::panic_any(1)), panic("for an unknown reason")),
     ] {
         let mut graph = Graph::new();
         graph.add(builtin(run)).unwrap();
-        assert_eq!(failure(&tree.run_graph(&graph, config(1))).0, Failure::Builtin { message: text.to_owned() });
+        assert_eq!(failure(&tree.run_graph(&graph, config(1))).0, expected);
     }
     let mut graph = Graph::new();
     graph.add(step("Generating", "a", Action::Builtin(write_file("b", *b"text")), Vec::new(), "a")).unwrap();

@@ -13,7 +13,8 @@ use std::sync::{Arc, OnceLock};
 
 use data_encoding::HEXLOWER;
 use kiln_graph::{Builtin, BuiltinContext, BuiltinError};
-use kiln_object::elf::{self, Machine, Relocatable};
+use kiln_object::demangle::demangle;
+use kiln_object::elf::{self, Machine, Relocatable, SymbolKind};
 use kiln_object::stub::{Stub, Symbol};
 
 use crate::host::{HostRuntime, RuntimeError};
@@ -93,8 +94,8 @@ impl LinkNames {
 ///
 /// Its step's inputs are the objects, in the order of `labels`, which name them in messages (`cpu/relu.cpp`). Its outputs
 /// are [`LinkNames::outputs`]; a library that nothing is wanted of gets a stub without names, which `--as-needed` drops.
-/// It fails when an object cannot be read, is for another processor, or wants a name that nothing offers, and then names
-/// all such names.
+/// It fails when an object cannot be read or is for another processor (`object`), when the host's runtime cannot be read
+/// (`host-compiler`), and when names are wanted that nothing offers (`undefined-symbol`); all such names are told.
 pub fn link_stubs(names: Arc<LinkNames>, labels: Vec<String>) -> Builtin {
     let mut key = names.identity();
     for label in &labels {
@@ -106,29 +107,42 @@ pub fn link_stubs(names: Arc<LinkNames>, labels: Vec<String>) -> Builtin {
 
 fn run(names: &LinkNames, labels: &[String], context: &BuiltinContext<'_>) -> Result<(), BuiltinError> {
     if context.inputs.len() != labels.len() {
-        return Err(BuiltinError(format!("{} objects, but {} labels", context.inputs.len(), labels.len())));
+        let message = format!("{} objects, but {} labels", context.inputs.len(), labels.len());
+        return Err(BuiltinError::new("internal", message));
     }
     let objects = labels.iter().zip(context.inputs).map(|(label, path)| Ok((label.as_str(), read(label, path)?)));
     let objects: Vec<(&str, Relocatable)> = objects.collect::<Result<_, BuiltinError>>()?;
     if let Some((label, object)) = objects.iter().find(|(_, object)| object.machine != names.machine) {
-        return Err(BuiltinError(format!("the object of `{label}` is for {}, not for {}", object.machine, names.machine)));
+        let message = format!("the object of `{label}` is for {}, not for {}", object.machine, names.machine);
+        return Err(BuiltinError::new("object", message));
     }
-    let resolution = names.resolve(&objects).map_err(|cause| BuiltinError(cause.to_string()))?;
+    let resolution = names.resolve(&objects).map_err(|cause| BuiltinError::new("host-compiler", cause.to_string()))?;
     if !resolution.unresolved.is_empty() {
-        let all: Vec<String> = resolution.unresolved.iter().map(ToString::to_string).collect();
-        return Err(BuiltinError(all.join("\n")));
+        return Err(message::undefined(&resolution.unresolved));
     }
     for (library, wanted) in names.linked.iter().zip(resolution.wanted) {
-        let symbols = wanted.into_iter().map(|wanted| Symbol::plain(wanted.name, wanted.kind)).collect();
-        let bytes = Stub::new(&*library.soname, names.machine, symbols).write().map_err(|cause| BuiltinError(cause.to_string()))?;
+        let symbols = wanted.into_iter().map(|wanted| Symbol { kind: kind(&wanted), ..Symbol::plain(wanted.name, wanted.kind) }).collect();
+        let bytes = Stub::new(&*library.soname, names.machine, symbols)
+            .write()
+            .map_err(|cause| BuiltinError::new("internal", format!("the stub of `{}`: {cause}", library.soname)))?;
         std::fs::write(context.out_dir.join(&library.soname), bytes)
-            .map_err(|cause| BuiltinError(format!("cannot write the stub of `{}`: {cause}", library.soname)))?;
+            .map_err(|cause| BuiltinError::new("work-directory", format!("cannot write the stub of `{}`: {cause}", library.soname)))?;
     }
     Ok(())
 }
 
+/// What a stub says that a name is. Objects say it of thread-local data only, and GNU ld warns of data without a type. Wrong
+/// is harmless otherwise: a shared library reaches both through its tables.
+fn kind(wanted: &Wanted) -> SymbolKind {
+    match wanted.kind {
+        SymbolKind::Untyped if demangle(&wanted.name).is_some_and(|text| !text.contains('(')) => SymbolKind::Object,
+        SymbolKind::Untyped => SymbolKind::Function,
+        known => known,
+    }
+}
+
 fn read(label: &str, path: &Path) -> Result<Relocatable, BuiltinError> {
-    let failed = |cause: String| BuiltinError(format!("cannot read the object of `{label}`: {cause}"));
+    let failed = |cause: String| BuiltinError::new("object", format!("cannot read the object of `{label}`: {cause}"));
     let data = std::fs::read(path).map_err(|cause| failed(cause.to_string()))?;
     elf::relocatable(&data).map_err(|cause| failed(cause.to_string()))
 }

@@ -12,13 +12,13 @@ use kiln_graph::{Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir};
 use kiln_toolchain::host::{Family, HostCompiler};
 use kiln_toolchain::{Provider, Provisioner, TorchToolchain};
 
-use crate::build_error::BuildError;
+use crate::build_error::{BuildError, Report};
 use crate::config_check;
 use crate::event::Event;
 use crate::git::{self, GitTool, Scm};
 use crate::matrix::{Filters, Kind, Matrix, Selected, Selection, Set, Target, choose};
 use crate::ops_id::{self, Purpose};
-use crate::package::{self, Contents, Placed};
+use crate::package::{self, Contents, PackageError, Placed};
 use crate::plan::{BuildPlan, PlanRequest, PlannedVariant, can_build, plan};
 use crate::project::{self, Project};
 use crate::record::{BuildRecord, Proven, Stage, StepRecord, ToolchainRecord, VariantRecord};
@@ -224,7 +224,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
 pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildReport, BuildError> {
     let project = &prepared.checked.project;
     let out_dir = prepared.options.out_dir.clone().unwrap_or_else(|| project.root.join("build"));
-    fs::create_dir_all(&out_dir).map_err(|source| BuildError::OutDir { path: out_dir.clone(), source })?;
+    make_out_dir(&out_dir)?;
     replace::recover(&out_dir)?;
 
     let work_dir = open_work_dir(&project.root, services)?;
@@ -264,33 +264,46 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     Ok(report)
 }
 
-/// Verifies and packages one variant. An error without a text means that a step of the graph has said why.
+/// Makes the output directory and sees that it can be written to, before anything is compiled for it.
+fn make_out_dir(out_dir: &Path) -> Result<(), BuildError> {
+    if let Err(source) = fs::create_dir_all(out_dir) {
+        let blocks = |place: &&Path| fs::symlink_metadata(place).is_ok() && !fs::metadata(place).is_ok_and(|meta| meta.is_dir());
+        let path = out_dir.to_owned();
+        return Err(match out_dir.ancestors().find(blocks) {
+            Some(by) => BuildError::OutDirBlocked { path, by: by.to_owned() },
+            None => BuildError::OutDir { what: "make", path, source },
+        });
+    }
+    let written = tempfile::Builder::new().prefix(replace::STAGING_PREFIX).tempfile_in(out_dir);
+    written.map(drop).map_err(|source| BuildError::OutDir { what: "write to", path: out_dir.to_owned(), source })
+}
+
+/// Verifies and packages one variant. An error without a report means that a step of the graph has said why.
 fn package_variant(
     prepared: &Prepared<'_>,
     services: &Services<'_>,
     variant: &PlannedVariant,
     outcome: &Outcome,
     out_dir: &Path,
-) -> Result<(Placed, Stage), Option<String>> {
+) -> Result<(Placed, Stage), Option<Report>> {
     let name = variant.selected.variant.name();
-    let said = |error: &dyn std::error::Error| Some(crate::build_error::chain(error));
+    let package_error = |error: PackageError| Some(Report::of(&error, error.code(), error.hint()));
     let library = match &variant.extension {
         None => None,
         Some(_) if !outcome.is_target_ok(&name) => return Err(None),
         Some(extension) => Some(outcome.output_path(extension)),
     };
     if let Some(library) = &library {
-        verify_extension(library, &variant.ops_id).map_err(|error| said(&error))?;
+        verify_extension(library, &variant.ops_id).map_err(|error| Some(Report::of(&error, error.code(), error.hint())))?;
     }
-    let build = prepared.checked.build().map_err(|error| said(&error))?;
+    let build = prepared.checked.build().map_err(|error| Some(Report::from(&error)))?;
     let os = variant.selected.target.map_or(Os::Linux, |target| target.os);
     let library = library.as_deref().map(|library| (library, os));
-    let contents = Contents::collect(&prepared.checked.project.root, build, &variant.ops_id, library).map_err(|error| said(&error))?;
+    let contents = Contents::collect(&prepared.checked.project.root, build, &variant.ops_id, library).map_err(package_error)?;
     let provenance = package::provenance(services.builder.clone(), &prepared.scm, prepared.dirty);
     let selected = &variant.selected;
-    let metadata =
-        package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &[], provenance).map_err(|error| said(&error))?;
-    let placed = package::place(out_dir, &name, &contents, &metadata).map_err(|error| said(&error))?;
+    let metadata = package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &[], provenance).map_err(package_error)?;
+    let placed = package::place(out_dir, &name, &contents, &metadata).map_err(package_error)?;
     Ok((placed, Stage::Linked))
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use kiln_format::OpsIdError;
 use kiln_graph::WorkDirError;
+use kiln_toolchain::host::HostError;
 use thiserror::Error;
 
 use crate::matrix::{ChooseError, MatrixError};
@@ -66,13 +67,23 @@ pub enum BuildError {
     /// The work directory cannot be used.
     #[error(transparent)]
     WorkDir(#[from] WorkDirError),
-    /// The output directory cannot be made.
-    #[error("failed to make the output directory `{}`", path.display())]
+    /// The output directory cannot be made or written to.
+    #[error("failed to {what} the output directory `{}`", path.display())]
     OutDir {
+        /// The act that failed.
+        what: &'static str,
         /// The directory.
         path: PathBuf,
         /// The cause.
         source: io::Error,
+    },
+    /// Something that is no directory stands in the place of the output directory or of one above it.
+    #[error("failed to make the output directory `{}`: {} is in the way", path.display(), if by == path { "what is there".to_owned() } else { format!("`{}`", by.display()) })]
+    OutDirBlocked {
+        /// The directory.
+        path: PathBuf,
+        /// What stands in the way.
+        by: PathBuf,
     },
     /// What a killed build left in the output directory cannot be put right.
     #[error(transparent)]
@@ -86,6 +97,7 @@ impl BuildError {
     /// A stable name for programs and searches.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::Project(ProjectError::NotUtf8 { .. }) => "encoding",
             Self::Project(_) => "project",
             Self::Configuration { .. } => "configuration",
             Self::MatrixFile { .. } | Self::Matrix(_) => "matrix",
@@ -93,11 +105,13 @@ impl BuildError {
             Self::Shipped(_) => "package",
             Self::Source(_) => "source",
             Self::OpsId(_) => "unique-id",
-            Self::Toolchain(_) => "toolchain",
+            Self::Toolchain(error) => toolchain_code(error),
+            Self::Host(HostError::None { .. }) => "no-compiler",
             Self::Host(_) => "host-compiler",
-            Self::Plan(_) => "plan",
+            Self::Plan(error) => error.code(),
+            Self::WorkDir(WorkDirError::Interrupted { .. }) => "interrupted",
             Self::WorkDir(_) => "work-directory",
-            Self::OutDir { .. } | Self::Recover(_) | Self::Record(_) => "output",
+            Self::OutDir { .. } | Self::OutDirBlocked { .. } | Self::Recover(_) | Self::Record(_) => "output",
         }
     }
 
@@ -110,21 +124,54 @@ impl BuildError {
             Self::Toolchain(error) => error.hint(),
             Self::Host(error) => error.hint(),
             Self::Plan(error) => error.hint(),
-            Self::OutDir { .. } => Some("`--out DIR` puts the variants elsewhere".to_owned()),
+            Self::Shipped(error) => error.hint().map(str::to_owned),
+            Self::OutDir { .. } | Self::OutDirBlocked { .. } => Some("`--out DIR` puts the variants elsewhere".to_owned()),
             Self::Recover(error) => error.hint().map(str::to_owned),
             _ => None,
         }
     }
 }
 
-/// An error and its causes in one line, each cause said once.
-pub fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    for cause in causes(error) {
-        text.push_str(": ");
-        text.push_str(&cause);
+/// The code of a toolchain that cannot be provided: what the user has to look at.
+fn toolchain_code(error: &kiln_toolchain::Error) -> &'static str {
+    use kiln_toolchain::Error as E;
+    match error {
+        E::NoIndex { .. } => "no-index",
+        E::IndexUrl { .. } | E::PipConfig { .. } | E::Certificates { .. } | E::Proxy { .. } => "network-settings",
+        E::UnknownTorch { .. } => "unknown-torch",
+        E::Catalog { .. } => "internal",
+        E::Offline { .. } => "offline",
+        E::Fetch { .. } => "fetch",
+        E::NoProject { .. } | E::NotListed { .. } | E::ListedOtherwise { .. } | E::IndexPage { .. } => "index",
+        E::WrongWheel { .. } | E::Changed { .. } | E::Zip { .. } | E::Record { .. } | E::Member { .. } => "wheel",
+        E::Store { .. } | E::Damaged { .. } => "store",
     }
-    text
+}
+
+/// A failure as it is told: to people line by line, to programs as an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// A stable name for programs and searches.
+    pub code: &'static str,
+    /// What failed.
+    pub message: String,
+    /// Why, outermost first.
+    pub causes: Vec<String>,
+    /// What the user can do about it.
+    pub hint: Option<String>,
+}
+
+impl Report {
+    /// The report of `error`, to which somebody else knows code and hint.
+    pub(crate) fn of(error: &dyn StdError, code: &'static str, hint: Option<String>) -> Self {
+        Self { code, message: error.to_string(), causes: causes(error), hint }
+    }
+}
+
+impl From<&BuildError> for Report {
+    fn from(error: &BuildError) -> Self {
+        Self::of(error, error.code(), error.hint())
+    }
 }
 
 /// The causes of an error, outermost first, without those that an earlier message already says.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use kiln_toolchain::FetchEvent;
 
+use crate::build_error::Report;
 use crate::record::Stage;
 
 /// What happened.
@@ -41,6 +42,6 @@ pub enum Event {
         /// Name of the variant.
         variant: String,
         /// Why, unless a step of the graph failed and said so.
-        reason: Option<String>,
+        reason: Option<Report>,
     },
 }

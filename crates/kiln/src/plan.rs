@@ -106,6 +106,21 @@ pub enum PlanError {
 }
 
 impl PlanError {
+    /// A stable name for programs and searches.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoBackend { .. } | Self::NoFramework { .. } => "cannot-build",
+            Self::NoUnit { .. } => "no-translation-unit",
+            Self::NoToolchain { .. } | Self::Graph(_) => "internal",
+            Self::Component { source, .. } => match source {
+                BackendError::UnknownSource { .. } => "unknown-source",
+                BackendError::RefusedFlag { .. } => "refused-flag",
+                BackendError::CxxLevel { .. } => "cxx-level",
+                BackendError::Graph(_) => "internal",
+            },
+        }
+    }
+
     /// What the author can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {

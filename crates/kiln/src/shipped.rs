@@ -51,6 +51,18 @@ pub enum ShippedError {
     },
 }
 
+impl ShippedError {
+    /// What the user can do about it, if anything.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Escapes { .. } => Some("copy what it leads to into the project: a variant must be whole without it"),
+            Self::Loop { .. } => Some("remove the link"),
+            Self::Name { .. } | Self::Reserved { .. } => Some("rename the file, or leave its extension out of `pyext`"),
+            Self::Io { .. } => None,
+        }
+    }
+}
+
 /// The shipped files of the package directory `package` (relative to the project in `root`, `/`-separated): path in the variant
 /// directory to the file on disk, links resolved. A missing package ships nothing.
 ///

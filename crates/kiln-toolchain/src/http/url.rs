@@ -49,7 +49,10 @@ impl IndexUrl {
     /// # Errors
     /// A reason without the text itself, which may hold a password.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut url = Url::parse(text.trim()).map_err(|cause| cause.to_string())?;
+        let mut url = Url::parse(text.trim()).map_err(|cause| match cause {
+            url::ParseError::RelativeUrlWithoutBase => "it does not begin with `https://` or `http://`".to_owned(),
+            cause => cause.to_string(),
+        })?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("`{}:` addresses are not supported, only `http:` and `https:`", url.scheme()));
         }
@@ -125,6 +128,6 @@ mod tests {
     #[test]
     fn what_is_no_index_address_is_refused_without_being_quoted() {
         assert_eq!(IndexUrl::parse("me:secret@host").unwrap_err(), "`me:` addresses are not supported, only `http:` and `https:`");
-        assert_eq!(IndexUrl::parse("simple").unwrap_err(), "relative URL without a base");
+        assert_eq!(IndexUrl::parse("simple").unwrap_err(), "it does not begin with `https://` or `http://`");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use kiln_graph::BuiltinError;
 use kiln_object::demangle::demangle;
 
 use crate::names::PythonVersion;
@@ -66,7 +67,44 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A name that nothing provides. Displayed as the whole message, without a line end.
+impl Reason {
+    /// What the author of the kernel can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NotExported { theirs: true, .. } => {
+                "is the declaration right? what only some torch releases have needs `torch.minver` or `torch.maxver`".to_owned()
+            }
+            Self::NotExported { theirs: false, .. } => "list the source that defines it in `src`, or correct its declaration".to_owned(),
+            Self::NotLinked { .. } => "keep what belongs to another backend inside `#if defined(..)` of that backend's define".to_owned(),
+            Self::NewerPython { floor, .. } => format!("an extension must load in Python {floor} too: use an older function"),
+            Self::NotLimitedApi => {
+                "one build serves every Python: use the functions that Python's manual calls part of the stable ABI".to_owned()
+            }
+            Self::NoPython => "extensions of this framework are loaded without Python".to_owned(),
+            Self::NotInRuntime => "were the headers of another C++ library used? otherwise choose another compiler with `--cxx`".to_owned(),
+            Self::Hidden => "list the source that defines it in `src`, or remove the attribute that hides it".to_owned(),
+        }
+    }
+}
+
+/// The failure of a link whose objects want these names: a headline with the number, each name with its block, each hint once.
+pub(super) fn undefined(unresolved: &[Unresolved]) -> BuiltinError {
+    let mut message = match unresolved.len() {
+        1 => "a symbol is defined nowhere".to_owned(),
+        number => format!("{number} symbols are defined nowhere"),
+    };
+    let mut hints: Vec<String> = Vec::new();
+    for name in unresolved {
+        message.push_str(&format!("\n{name}"));
+        let hint = name.reason.hint();
+        if !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    }
+    BuiltinError { hint: Some(hints.join("\n")), ..BuiltinError::new("undefined-symbol", message) }
+}
+
+/// A name that nothing provides. Displayed as an indented block, without a line end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved {
     /// The name, mangled.
@@ -81,6 +119,6 @@ impl fmt::Display for Unresolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = demangle(&self.name);
         let shown = shown.as_deref().unwrap_or(&self.name);
-        write!(f, "undefined symbol `{shown}`\n  wanted by {}\n  {}", self.wanted_by.join(", "), self.reason)
+        write!(f, "  `{shown}`\n    wanted by {}\n    {}", self.wanted_by.join(", "), self.reason)
     }
 }

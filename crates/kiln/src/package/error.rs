@@ -45,6 +45,29 @@ pub enum PackageError {
     Replace(#[from] ReplaceError),
 }
 
+impl PackageError {
+    /// A stable name for programs and searches.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Shipped(_) | Self::Changed { .. } | Self::NoLicense | Self::Clash { .. } => "package",
+            Self::Io { .. } | Self::Replace(_) => "output",
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Shipped(error) => return error.hint().map(str::to_owned),
+            Self::Replace(error) => return error.hint().map(str::to_owned),
+            Self::Changed { .. } => "run the command again",
+            Self::NoLicense => "add `license` under `[general]`",
+            Self::Clash { .. } => "rename the file",
+            Self::Io { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
 pub(super) fn io_error(what: &'static str, path: &Path, source: io::Error) -> PackageError {
     PackageError::Io { what, path: path.to_owned(), source }
 }

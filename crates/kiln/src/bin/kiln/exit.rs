@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use kiln::BuildError;
-use kiln::build_error::causes;
+use kiln::build_error::Report;
 
 /// Exit codes, as the manual lists them. Usage errors (2) end the process where arguments are parsed, or as [`Exit::Usage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,8 @@ impl From<BuildError> for Failure {
             BuildError::WorkDir(kiln_graph::WorkDirError::Interrupted { .. }) => Exit::Interrupted,
             _ => Exit::Failure,
         };
-        Self { exit, code: error.code(), message: error.to_string(), causes: causes(&error), hint: error.hint() }
+        let Report { code, message, causes, hint } = Report::from(&error);
+        Self { exit, code, message, causes, hint }
     }
 }
 

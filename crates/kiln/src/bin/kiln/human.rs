@@ -1,10 +1,12 @@
 //! The event stream as text on stderr.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use kiln::Event;
+use kiln::build_error::Report;
 use kiln_graph::{Failure, Reason, StepId};
 use kiln_toolchain::FetchEvent;
 
@@ -16,6 +18,7 @@ pub(crate) struct HumanReporter<'a> {
     printer: &'a Printer,
     print_commands: bool,
     explain: bool,
+    directory: Option<PathBuf>,
     state: Mutex<State>,
 }
 
@@ -24,14 +27,28 @@ struct State {
     started: Option<Instant>,
     total: usize,
     done: usize,
+    failed: usize,
     /// Steps that really ran: the base of the time that is left.
     ran: usize,
     running: BTreeMap<StepId, String>,
+    /// Place of each step in the graph.
+    order: BTreeMap<StepId, usize>,
+    /// What steps had to say that ended before one that stands before them in the graph.
+    held: BTreeMap<usize, Vec<u8>>,
+    /// Place of the first step that has not ended.
+    next: usize,
 }
 
 impl<'a> HumanReporter<'a> {
-    pub(crate) fn new(printer: &'a Printer, print_commands: bool, explain: bool) -> Self {
-        Self { printer, print_commands, explain, state: Mutex::new(State::default()) }
+    /// A reporter. Commands that are shown run in `directory`; none when that is where the user is.
+    pub(crate) fn new(printer: &'a Printer, print_commands: bool, explain: bool, directory: Option<PathBuf>) -> Self {
+        Self { printer, print_commands, explain, directory, state: Mutex::new(State::default()) }
+    }
+
+    /// Tells the order of the graph's steps. What they have to say is shown in this order, however many run at once.
+    pub(crate) fn set_order(&self, steps: impl Iterator<Item = StepId>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.order = steps.enumerate().map(|(place, step)| (step, place)).collect();
     }
 
     pub(crate) fn event(&self, event: &Event) {
@@ -44,8 +61,9 @@ impl<'a> HumanReporter<'a> {
                 let unchanged = if *changed { "" } else { " (unchanged)" };
                 self.printer.status("Packaged", &format!("{}{unchanged}", directory.with_file_name(variant).display()));
             }
-            Event::VariantFailed { variant, reason: Some(reason) } => {
-                self.printer.error("variant-failed", &format!("failed to make `{variant}`: {reason}"), &[], None);
+            Event::VariantFailed { variant, reason: Some(Report { code, message, causes, hint }) } => {
+                let message = format!("failed to make `{variant}`: {message}");
+                self.printer.stderr(self.printer.error_text(code, &message, causes, hint.as_deref()).as_bytes());
             }
             Event::VariantFailed { reason: None, .. } => {}
         }
@@ -82,11 +100,11 @@ impl<'a> HumanReporter<'a> {
                 state.started = Some(Instant::now());
                 state.total = *steps;
             }
-            G::StepUpToDate { label, verb, .. } => {
-                state.done += 1;
+            G::StepUpToDate { step, label, verb } => {
                 if self.explain {
                     self.printer.status("Fresh", &format!("{label} ({})", verb.to_lowercase()));
                 }
+                self.ended(&mut state, step, Vec::new());
             }
             G::StepStarted { step, verb, label, reason, command } => {
                 state.running.insert(step.clone(), label.clone());
@@ -96,26 +114,23 @@ impl<'a> HumanReporter<'a> {
                     self.printer.status(verb, label);
                 }
                 if let (true, Some(command)) = (self.print_commands, command) {
-                    self.printer.status("Running", &quoted(command));
+                    self.printer.status("Running", &self.command(command));
                 }
             }
             G::StepFinished { step, output, .. } => {
-                state.running.remove(step);
-                state.done += 1;
                 state.ran += 1;
-                if !output.is_empty() {
-                    self.printer.stderr(output);
-                }
+                self.ended(&mut state, step, output.clone());
             }
             G::StepFailed { step, verb, label, failure, command, output } => {
-                state.running.remove(step);
-                state.done += 1;
-                if !output.is_empty() {
-                    self.printer.stderr(output);
+                state.failed += 1;
+                let mut text = output.clone();
+                if !text.is_empty() && !text.ends_with(b"\n") {
+                    text.push(b'\n');
                 }
-                self.failed(verb, label, failure, command.as_deref());
+                text.extend(self.failed(verb, label, failure, command.as_deref(), output.is_empty()).into_bytes());
+                self.ended(&mut state, step, text);
             }
-            G::StepSkipped { .. } => state.done += 1,
+            G::StepSkipped { step, .. } => self.ended(&mut state, step, Vec::new()),
             G::TargetFinished { .. } => {}
             G::GraphFinished { .. } => {
                 self.printer.progress(String::new());
@@ -125,35 +140,89 @@ impl<'a> HumanReporter<'a> {
         self.printer.progress(progress_line(&state));
     }
 
-    fn failed(&self, verb: &str, label: &str, failure: &Failure, command: Option<&[String]>) {
+    /// Takes what a step that ended has to say, and shows what no earlier step can come before any more.
+    fn ended(&self, state: &mut State, step: &StepId, text: Vec<u8>) {
+        state.running.remove(step);
+        state.done += 1;
+        let Some(&place) = state.order.get(step) else {
+            self.printer.stderr(&text);
+            return;
+        };
+        state.held.insert(place, text);
+        while let Some(text) = state.held.remove(&state.next) {
+            state.next += 1;
+            if !text.is_empty() {
+                self.printer.stderr(&text);
+            }
+        }
+    }
+
+    fn failed(&self, verb: &str, label: &str, failure: &Failure, command: Option<&[String]>, silent: bool) -> String {
         let doing = match verb {
             "Compiling" => "compile",
-            "Linking" => "link",
-            "Resolving" => "resolve the names of",
+            "Linking" | "Resolving" => "link",
+            "Generating" => "generate",
             _ => "make",
         };
+        let mut advice = None;
         let (code, how) = match failure {
-            Failure::Interrupted => return,
-            Failure::Builtin { message } => {
-                self.printer.error("unresolved-names", message, &[], None);
-                return;
+            Failure::Interrupted => return String::new(),
+            Failure::Builtin { code, message, hint } => {
+                advice = hint.as_deref();
+                (*code, message.clone())
             }
+            Failure::Panic { message } => {
+                advice = Some("this is a fault of Kiln, not of the kernel: please report it");
+                ("internal", format!("Kiln panicked: {message}"))
+            }
+            Failure::Exit { code } if silent => ("step-failed", format!("exit code {code}, and the program wrote nothing")),
             Failure::Exit { code } => ("step-failed", format!("exit code {code}")),
-            Failure::Signal { signal } => ("step-killed", format!("killed by signal {signal}")),
-            Failure::Spawn { message } => ("step-not-started", format!("cannot start the program: {message}")),
+            Failure::Signal { signal } => {
+                if *signal == SIGKILL {
+                    advice = Some("the system kills programs when memory runs out: `-j` with a smaller number needs less of it");
+                }
+                ("step-killed", format!("killed by {}", signal_name(*signal)))
+            }
+            Failure::Spawn { message } => ("step-not-started", message.clone()),
             Failure::UndeclaredInput { input } => {
                 ("undeclared-input", format!("it read `{input}`, which another step makes and this one does not wait for"))
             }
             Failure::MissingOutput { output } => ("step-failed", format!("the program ended well but did not write `{output}`")),
             Failure::Io { message } => ("work-directory", message.clone()),
         };
-        self.printer.error(code, &format!("failed to {doing} `{label}`: {how}"), &[], None);
-        if let Some(command) = command
-            && !self.print_commands
-        {
-            self.printer.stderr(format!("  command: {}\n", quoted(command)).as_bytes());
+        let command = match command {
+            Some(command) if !self.print_commands => format!("  command: {}\n", self.command(command)),
+            _ => String::new(),
+        };
+        let mut text = self.printer.error_text(code, &format!("failed to {doing} `{label}`: {how}"), &[], None);
+        text.push_str(&command);
+        text.push_str(&self.printer.hint_text(advice));
+        text
+    }
+
+    /// A command as it can be given to a shell where the user is.
+    fn command(&self, command: &[String]) -> String {
+        match &self.directory {
+            Some(directory) => format!("cd {} && {}", quoted(&[directory.display().to_string()]), quoted(command)),
+            None => quoted(command),
         }
     }
+}
+
+const SIGKILL: i32 = 9;
+
+/// A signal by number and, for those that end compilers, by name. The numbers are those of Linux and macOS.
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        SIGKILL => "SIGKILL",
+        11 => "SIGSEGV",
+        15 => "SIGTERM",
+        _ => return format!("signal {signal}"),
+    };
+    format!("signal {signal} ({name})")
 }
 
 /// Bytes as MB of 10^6 bytes, as registries and specifications count them.
@@ -197,8 +266,9 @@ fn progress_line(state: &State) -> String {
         }
         _ => String::new(),
     };
+    let failed = if state.failed > 0 { format!(", {} failed", state.failed) } else { String::new() };
     let running: Vec<&str> = state.running.values().take(3).map(String::as_str).collect();
-    format!("{:>12} [{bar}] {done}/{}{left}: {}", "Building", state.total, running.join(", "))
+    format!("{:>12} [{bar}] {done}/{}{failed}{left}: {}", "Building", state.total, running.join(", "))
 }
 
 /// A command as a POSIX shell would take it.

@@ -2,9 +2,8 @@
 //!
 //! Field names are stable. Every object has `reason`, which says what happened.
 
-use std::io::Write;
-
 use kiln::Event;
+use kiln::build_error::Report;
 use kiln_toolchain::FetchEvent;
 use serde_json::{Value, json};
 
@@ -22,8 +21,7 @@ impl<'a> JsonReporter<'a> {
     }
 
     pub(crate) fn event(&self, event: &Event) {
-        let line = value(event);
-        self.printer.stdout(|out| writeln!(out, "{line}"));
+        self.printer.object(&value(event));
     }
 }
 
@@ -36,7 +34,10 @@ fn value(event: &Event) -> Value {
         Event::VariantFinished { variant, directory, changed, stage } => {
             json!({"reason": "variant-finished", "variant": variant, "directory": directory, "changed": changed, "stage": stage})
         }
-        Event::VariantFailed { variant, reason } => json!({"reason": "variant-failed", "variant": variant, "message": reason}),
+        Event::VariantFailed { variant, reason: None } => json!({"reason": "variant-failed", "variant": variant}),
+        Event::VariantFailed { variant, reason: Some(Report { code, message, causes, hint }) } => json!({
+            "reason": "variant-failed", "variant": variant, "code": code, "message": message, "causes": causes, "hint": hint,
+        }),
     }
 }
 

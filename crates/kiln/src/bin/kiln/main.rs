@@ -13,7 +13,7 @@ mod settings;
 
 use clap::Parser;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, MessageFormat};
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::printer::Printer;
@@ -23,7 +23,8 @@ fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
     let environment = Environment::read();
     let (no_color, ci) = environment.as_ref().map_or((false, false), |e| (e.get("NO_COLOR").is_some(), e.get("CI").is_some()));
-    let printer = Printer::new(cli.global.quiet, cli.global.color, no_color, ci);
+    let json = matches!(&cli.command, Command::Build(args) if args.message_format == MessageFormat::Json);
+    let printer = Printer::new(cli.global.quiet, json, cli.global.color, no_color, ci);
     let result = match environment {
         Ok(environment) => run(cli, &environment, &printer),
         Err(cause) => Err(Failure::new("environment", "the working directory cannot be read").caused_by(cause.to_string())),
@@ -31,7 +32,7 @@ fn main() -> std::process::ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            printer.error(failure.code, &failure.message, &failure.causes, failure.hint.as_deref());
+            printer.failure(&failure);
             failure.exit.into()
         }
     }

@@ -3,7 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
+use serde_json::json;
+
 use crate::args::Color;
+use crate::exit::Failure;
 
 /// Text styles of messages; each is empty without colour, so colour never carries meaning alone.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +28,8 @@ impl Styles {
 pub(crate) struct Printer {
     pub(crate) quiet: bool,
     pub(crate) styles: Styles,
+    /// Whether programs read stdout: errors then go there too, as objects.
+    pub(crate) json: bool,
     /// Whether a line that changes in place may be drawn.
     pub(crate) draws_progress: bool,
     /// The progress line now on the terminal, so that other text can be put above it.
@@ -32,7 +37,7 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    pub(crate) fn new(quiet: bool, color: Color, no_color: bool, ci: bool) -> Self {
+    pub(crate) fn new(quiet: bool, json: bool, color: Color, no_color: bool, ci: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         let coloured = match color {
             Color::Always => true,
@@ -41,6 +46,7 @@ impl Printer {
         };
         Self {
             quiet,
+            json,
             styles: if coloured { Styles::COLOURED } else { Styles::PLAIN },
             draws_progress: terminal && !ci && !quiet,
             progress: Mutex::new(String::new()),
@@ -95,16 +101,35 @@ impl Printer {
         self.stderr(format!("{}warning{}: {message}\n", self.styles.warning, self.styles.reset).as_bytes());
     }
 
-    /// Writes an error with its code, its causes and its hint.
-    pub(crate) fn error(&self, code: &str, message: &str, causes: &[String], hint: Option<&str>) {
-        let Styles { error, hint: hint_style, reset, .. } = self.styles;
+    /// Writes the error that a command ends with.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        let Failure { code, message, causes, hint, .. } = failure;
+        self.stderr(self.error_text(code, message, causes, hint.as_deref()).as_bytes());
+        if self.json {
+            self.object(&json!({"reason": "error", "code": code, "message": message, "causes": causes, "hint": hint}));
+        }
+    }
+
+    /// Writes one JSON object, which fills a line of stdout.
+    pub(crate) fn object(&self, object: &serde_json::Value) {
+        self.stdout(|out| writeln!(out, "{object}"));
+    }
+
+    /// An error with its code, its causes and its hints, as text with a line break at the end.
+    pub(crate) fn error_text(&self, code: &str, message: &str, causes: &[String], hint: Option<&str>) -> String {
+        let Styles { error, reset, .. } = self.styles;
         let mut text = format!("{error}error[{code}]{reset}: {message}\n");
         for cause in causes {
             text.push_str(&format!("  caused by: {cause}\n"));
         }
-        if let Some(hint) = hint {
-            text.push_str(&format!("{hint_style}hint{reset}: {hint}\n"));
-        }
-        self.stderr(text.as_bytes());
+        text.push_str(&self.hint_text(hint));
+        text
+    }
+
+    /// Hints as text, each with a line break at the end. An indented line goes on with the hint above it.
+    pub(crate) fn hint_text(&self, hint: Option<&str>) -> String {
+        let Styles { hint: style, reset, .. } = self.styles;
+        let head = |line: &str| if line.starts_with(' ') { String::new() } else { format!("{style}hint{reset}: ") };
+        hint.iter().flat_map(|hint| hint.lines()).map(|line| format!("{}{line}\n", head(line))).collect()
     }
 }

@@ -25,7 +25,9 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     super::show_remarks(&checked, printer);
     checked.build()?;
 
-    let human = HumanReporter::new(printer, args.print_commands, args.explain);
+    let root = &checked.project.root;
+    let directory = (*root != settings.environment.current_dir).then(|| root.clone());
+    let human = HumanReporter::new(printer, args.print_commands, args.explain, directory);
     let json = JsonReporter::new(printer);
     let report = |event: &Event| match args.message_format {
         MessageFormat::Human => human.event(event),
@@ -80,6 +82,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         print_plan(&prepared, args.message_format, printer);
         return Ok(Exit::Success);
     }
+    human.set_order(prepared.plan.graph.steps().map(|(step, _)| step.clone()));
     let result = run_build(&prepared, &services)?;
     Ok(finish(&result, started, args.message_format, printer))
 }
@@ -115,33 +118,45 @@ fn finish(report: &BuildReport, started: Instant, format: MessageFormat, printer
         (false, _) => Exit::Failure,
     };
     let steps = &report.steps;
-    match format {
-        MessageFormat::Json => {
-            let line = serde_json::json!({
-                "reason": "build-finished", "success": exit == Exit::Success, "built": report.built, "changed": report.changed,
-                "failed": report.failed, "interrupted": report.interrupted,
-                "steps": {"ran": steps.ran, "up_to_date": steps.up_to_date, "failed": steps.failed, "skipped": steps.skipped},
-            });
-            printer.stdout(|out| std::io::Write::write_fmt(out, format_args!("{line}\n")));
-        }
-        MessageFormat::Human => {
+    let seconds = format!("{:.1} s", started.elapsed().as_secs_f64());
+    match exit {
+        Exit::Success if format == MessageFormat::Human => {
             let counts = format!(
-                "{} of {} variants ({} changed), {} steps ran, {} up to date, in {:.1} s",
+                "{} of {} ({} changed), {} ran, {} up to date, in {seconds}",
                 report.built,
-                report.built + report.failed,
+                count(report.built + report.failed, "variant"),
                 report.changed,
-                steps.ran,
+                count(steps.ran, "step"),
                 steps.up_to_date,
-                started.elapsed().as_secs_f64()
             );
-            match exit {
-                Exit::Success => printer.status("Finished", &counts),
-                Exit::Interrupted => printer.error("interrupted", &format!("the build was interrupted: {counts}"), &[], None),
-                Exit::Failure | Exit::Usage => printer.error("build", &format!("the build failed: {counts}"), &[], None),
+            printer.status("Finished", &counts);
+        }
+        Exit::Success => {}
+        Exit::Interrupted => {
+            let made = format!("{} of {} stand", report.built, count(report.built + report.failed, "variant"));
+            printer.failure(&Failure { exit, ..Failure::new("interrupted", format!("the build was interrupted: {made}")) });
+        }
+        Exit::Failure | Exit::Usage => {
+            let mut message = format!("{} of {} could not be made", report.failed, count(report.built + report.failed, "variant"));
+            if steps.failed > 0 {
+                message.push_str(&format!(": {} failed, {} skipped", count(steps.failed, "step"), steps.skipped));
             }
+            printer.failure(&Failure::new("build-failed", message));
         }
     }
+    if format == MessageFormat::Json {
+        printer.object(&serde_json::json!({
+            "reason": "build-finished", "success": exit == Exit::Success, "built": report.built, "changed": report.changed,
+            "failed": report.failed, "interrupted": report.interrupted,
+            "steps": {"ran": steps.ran, "up_to_date": steps.up_to_date, "failed": steps.failed, "skipped": steps.skipped},
+        }));
+    }
     exit
+}
+
+/// A number with its noun.
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// Prints the graph: what would run if nothing were up to date.

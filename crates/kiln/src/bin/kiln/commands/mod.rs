@@ -40,4 +40,13 @@ fn show_remarks(checked: &Checked, printer: &Printer) {
     if !text.is_empty() {
         printer.stderr(text.as_bytes());
     }
+    if printer.json {
+        for report in checked.project.reports() {
+            // A report holds nothing that JSON cannot say.
+            if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(&report) {
+                let reason = std::iter::once(("reason".to_owned(), "diagnostic".into()));
+                printer.object(&serde_json::Value::Object(reason.chain(fields).collect()));
+            }
+        }
+    }
 }

@@ -15,7 +15,7 @@ use crate::settings::Settings;
 pub(crate) fn run(command: &ToolchainCommand, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     let cache_dir = settings.cache_dir(None)?;
     let network = || settings.network(&cache_dir, None);
-    let human = HumanReporter::new(printer, false, false);
+    let human = HumanReporter::new(printer, false, false, None);
     let fetching = |event| human.event(&Event::Fetch(event));
     let catalog = Catalog::embedded()?;
     let provisioner = Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching);
