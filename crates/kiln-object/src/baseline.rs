@@ -64,6 +64,15 @@ impl Baseline {
         decoded.as_ref().map_err(|cause| Error::Damaged { what: WHAT, cause: cause.clone() })
     }
 
+    /// The embedded lists for `machine` as they are, to tell by a digest whether they are the same; none for a machine without lists.
+    pub fn embedded(machine: Machine) -> Option<&'static [u8]> {
+        match machine {
+            Machine::X86_64 => Some(X86_64),
+            Machine::AARCH64 => Some(AARCH64),
+            _ => None,
+        }
+    }
+
     /// Reads a list as it is embedded: text, compressed with gzip. Lines that begin with `#` say where it comes from.
     ///
     /// # Errors

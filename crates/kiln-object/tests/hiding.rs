@@ -37,16 +37,18 @@ fn hidden_definitions_stay_inside() {
     let dir = tempfile::tempdir().unwrap();
     let mut object = gxx(dir.path(), "a.o", &["-c", "-fPIC"], KINDS);
     let before = elf::relocatable(&object).unwrap();
-    elf::hide(&mut object).unwrap();
+    elf::hide(&mut object, |name| name == "own_function").unwrap();
     let after = elf::relocatable(&object).unwrap();
     assert_eq!(before.undefined, after.undefined);
     assert_eq!(before.defined.len(), after.defined.len());
     for symbol in after.defined.iter().filter(|symbol| symbol.binding != Binding::Local) {
         assert_eq!(symbol.visibility, Visibility::Hidden, "{symbol:?}");
     }
-    assert!(elf::hide(&mut b"text".to_vec()).is_err());
+    let binding = |name: &str| after.defined.iter().find(|symbol| symbol.name == name).unwrap().binding;
+    assert_eq!((binding("own_function"), binding("own_data")), (Binding::Weak, Binding::Global));
+    assert!(elf::hide(&mut b"text".to_vec(), |_| false).is_err());
     let mut cut = object[..object.len() - 100].to_vec();
-    assert!(elf::hide(&mut cut).is_err());
+    assert!(elf::hide(&mut cut, |_| false).is_err());
 }
 
 #[test]
@@ -54,7 +56,7 @@ fn a_linker_takes_from_a_library_what_it_needs() {
     let dir = tempfile::tempdir().unwrap();
     let member = |name: &str, source: &str, defines: &[&str]| {
         let mut data = gxx(dir.path(), "a.o", &["-c", "-fPIC"], source);
-        elf::hide(&mut data).unwrap();
+        elf::hide(&mut data, |_| false).unwrap();
         NewMember { name: name.to_owned(), data, defines: defines.iter().map(|name| (*name).to_owned()).collect() }
     };
     let mut members = vec![

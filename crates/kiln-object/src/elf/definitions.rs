@@ -89,36 +89,46 @@ where
 }
 
 /// Makes every definition of a relocatable 64-bit object hidden, in place: nothing outside of the file that it is linked into will
-/// see them.
+/// see them. Those whose names `weaken` accepts become weak: they give way to another definition in the same link.
 ///
 /// # Errors
 /// As [`definitions`], and for an object that is not 64-bit.
-pub fn hide(data: &mut [u8]) -> Result<(), Error> {
-    for at in places_of_visibility(data)? {
-        let byte = data.get_mut(at).ok_or_else(|| Error::Damaged { what: SYMBOLS, cause: "it ends too early".to_owned() })?;
-        *byte = *byte & !0x3 | elf::STV_HIDDEN.0;
+pub fn hide(data: &mut [u8], weaken: impl Fn(&str) -> bool) -> Result<(), Error> {
+    for (at, weak) in places_of_bindings(data, weaken)? {
+        let cut = || Error::Damaged { what: SYMBOLS, cause: "it ends too early".to_owned() };
+        let Some([info, other]) = data.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) else { return Err(cut()) };
+        *other = *other & !0x3 | elf::STV_HIDDEN.0;
+        if weak {
+            *info = *info & 0xf | elf::STB_WEAK.0 << 4;
+        }
     }
     Ok(())
 }
 
-/// Where the `st_other` of every definition that others may see is.
-fn places_of_visibility(data: &[u8]) -> Result<Vec<usize>, Error> {
-    /// Size of an entry of a 64-bit symbol table, and where in it `st_other` is (System V ABI, "symbol table").
+/// Where the `st_info`, which `st_other` follows, of every definition that others may see is, and whether it shall become weak.
+fn places_of_bindings(data: &[u8], weaken: impl Fn(&str) -> bool) -> Result<Vec<(usize, bool)>, Error> {
+    /// Size of an entry of a 64-bit symbol table, and where in it `st_info` is (System V ABI, "symbol table").
     const ENTRY: usize = 24;
-    const OTHER: usize = 5;
+    const INFO: usize = 4;
     if !matches!(tables::class(data)?, Class::Elf64) {
         return Err(Error::Unsupported { what: "hiding the names of a 32-bit object".to_owned() });
     }
     let (endian, sections) = open::<FileHeader64<Endianness>, _>(data)?;
-    let table = sections.symbols(endian, data, elf::SHT_SYMTAB).map_err(Error::damaged(SYMBOLS))?;
+    let (table, strings) = tables::symbols(&sections, endian, data, elf::SHT_SYMTAB, SYMBOLS)?;
     if table.is_empty() {
         return Ok(Vec::new());
     }
     let section = sections.section(table.section()).map_err(Error::damaged(SECTIONS))?;
     let start = usize::try_from(section.sh_offset(endian))
         .map_err(|_| Error::Damaged { what: SYMBOLS, cause: "it lies outside of the file".to_owned() })?;
-    let seen = table.enumerate().filter(|(_, symbol)| !symbol.is_undefined(endian) && symbol.st_bind() != elf::STB_LOCAL);
-    Ok(seen.map(|(index, _)| start.saturating_add(index.0.saturating_mul(ENTRY)).saturating_add(OTHER)).collect())
+    let mut places = Vec::new();
+    for (index, symbol) in table.enumerate() {
+        if !symbol.is_undefined(endian) && symbol.st_bind() != elf::STB_LOCAL {
+            let at = start.saturating_add(index.0.saturating_mul(ENTRY)).saturating_add(INFO);
+            places.push((at, weaken(strings.get(symbol.st_name(endian))?)));
+        }
+    }
+    Ok(places)
 }
 
 const SYMBOLS: &str = "symbol table";
