@@ -59,6 +59,7 @@ struct Row {
     variant: String,
     reached: Stage,
     wanted: Stage,
+    noarch: bool,
     note: String,
 }
 
@@ -142,7 +143,7 @@ fn one_example(workspace: &Workspace, kiln: &Kiln, pythons: &[TorchPython], proj
             note.clone_from(&built.status);
         }
         let example = workspace::file_name(project);
-        rows.push(Row { example, variant: variant.name.clone(), reached, wanted: provable(variant), note });
+        rows.push(Row { example, variant: variant.name.clone(), reached, wanted: provable(variant), noarch: variant.is_noarch(), note });
     }
     Ok(rows)
 }
@@ -226,6 +227,8 @@ fn print_table(rows: &[Row]) {
         print!("{:first$}  {:second$}", row.example, row.variant);
         for (stage, column) in COLUMNS {
             let cell = match (row.reached >= stage, row.wanted >= stage) {
+                // Python alone is neither compiled nor linked: it is assembled.
+                (true, _) if row.noarch && matches!(stage, Stage::Compiled | Stage::Linked) => "-",
                 (true, _) => "yes",
                 (false, true) => "NO",
                 (false, false) => "-",

@@ -4,19 +4,27 @@
 //! and any change begins anew.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Context as _;
 
 use crate::build_kernels;
+use crate::catalog;
 use crate::kiln::Kiln;
+use crate::process;
 use crate::python_tests;
 use crate::setup;
 use crate::stages::{Counts, Stages};
-use crate::test::{cargo, cargo_tests};
+use crate::test::{cargo, cargo_tests, one};
 use crate::workspace::Workspace;
 
 /// How many cases a property test tries here, in place of the usual few hundred.
 const PROPERTY_CASES: &str = "20000";
+
+/// The programs of `fuzz/`.
+const FUZZ_TARGETS: [&str; 3] = ["build_toml", "variant_name", "wheel_directory"];
+/// How long each of them runs, in seconds.
+const FUZZ_TIME: u32 = 300;
 
 /// Runs what has not passed yet.
 pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> anyhow::Result<()> {
@@ -24,11 +32,41 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
     progress.stage(stages, "properties, many cases", || {
         cargo_tests(cargo(workspace).env("PROPTEST_CASES", PROPERTY_CASES).args(["test", "--workspace", "--locked", "--release"]))
     });
+    for target in FUZZ_TARGETS {
+        progress.stage(stages, &format!("fuzz {target}"), || fuzz(workspace, target));
+    }
+    progress.stage(stages, "catalog", || catalog::check(workspace));
     for release in setup::TORCH_FULL {
         progress.stage(stages, &format!("examples in torch {release}"), || examples_in(workspace, release));
     }
     progress.stage(stages, "examples by clang", || examples_by_clang(workspace));
     Ok(())
+}
+
+/// Fuzzes for a while. `cargo fuzz` wants a nightly compiler only for its sanitizers; the coverage that guides libFuzzer
+/// works with any.
+fn fuzz(workspace: &Workspace, target: &str) -> anyhow::Result<Counts> {
+    const INSTRUMENT: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+         -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions -Coverflow-checks -Ccodegen-units=1 --cfg fuzzing";
+    let corpus = workspace.target.join("fuzz-corpus").join(target);
+    let crashes = workspace.target.join("fuzz-crashes");
+    for dir in [&corpus, &crashes] {
+        std::fs::create_dir_all(dir)?;
+    }
+    let mut command = cargo(workspace);
+    // With a target named, build scripts are left out of the instrumentation.
+    command.env("RUSTFLAGS", INSTRUMENT).args(["run", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host()?]);
+    command.arg("--target-dir").arg(workspace.target.join("fuzz")).args(["--bin", target, "--"]).arg(&corpus);
+    command.arg(format!("-max_total_time={FUZZ_TIME}")).arg("-print_final_stats=1");
+    one(command.arg(format!("-artifact_prefix={}/{target}-", crashes.display())))
+}
+
+/// The triple that rustc compiles for.
+fn host() -> anyhow::Result<String> {
+    let text = process::output(Command::new("rustc").arg("-vV"))?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc names no host")?.to_owned())
 }
 
 /// Builds, proves and tests the examples with one more torch release.

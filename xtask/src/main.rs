@@ -5,8 +5,10 @@
 
 mod bench;
 mod build_kernels;
+mod catalog;
 mod ci_matrix;
 mod coverage;
+mod docs;
 mod expression;
 mod full;
 mod hygiene;
@@ -36,19 +38,23 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Build all examples for this machine, then load and run them with the unchanged `kernels` package.
+    /// Build all examples for this machine, then load and run them with the unchanged `kernels` package
     BuildKernels(build_kernels::Options),
-    /// Run everything that CI checks.
+    /// Run everything that CI checks
     Test(test::Options),
-    /// Make the environments and tools that the other tasks use; they call it by themselves.
+    /// Make the environments and tools that the other tasks use; they call it by themselves
     Setup(setup::Options),
-    /// Time two commands against each other in one run.
+    /// Time two commands against each other in one run
     Bench(bench::Options),
-    /// Run here each row that the GitHub workflow would run.
+    /// Run here each row that the GitHub workflow would run
     CiMatrix(ci_matrix::Options),
-    /// Measure how much of the core crates the tests run, and hold it to the threshold.
+    /// Measure how much of the core crates the tests run, and hold it to the threshold
     Coverage(coverage::Options),
-    /// Check the rules of the house that no compiler checks.
+    /// Make the pins of torch wheels and the names that they offer anew
+    Catalog(catalog::Options),
+    /// Write the pages of `docs/` that come from the program itself
+    Docs(docs::Options),
+    /// Check the rules of the house that no compiler checks
     Hygiene,
 }
 
@@ -71,6 +77,8 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         Task::Bench(options) => bench::run(&workspace, &options),
         Task::CiMatrix(options) => ci_matrix::run(&workspace, &options),
         Task::Coverage(options) => coverage::run(&workspace, &options),
+        Task::Catalog(options) => catalog::run(&workspace, &options),
+        Task::Docs(options) => docs::run(&workspace, &options),
         Task::Hygiene => hygiene::run(&workspace),
     }
 }

@@ -73,6 +73,22 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
 /// One environment for each of `releases`.
 pub(crate) fn torch_pythons(workspace: &Workspace, releases: &[&str]) -> anyhow::Result<Vec<TorchPython>> {
     let _lock = lock(workspace)?;
+    let python = complete_python()?;
+    if Command::new("c++").arg("--version").output().is_err() {
+        bail!("no C++ compiler: install the package `g++`");
+    }
+    let base = base(workspace, &python)?;
+    releases.iter().map(|release| torch_python(workspace, &python, &base, release)).collect()
+}
+
+/// An interpreter with pip and the `kernels` package, without torch.
+pub(crate) fn base_python(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    let _lock = lock(workspace)?;
+    Ok(base(workspace, &complete_python()?)?.join("bin/python"))
+}
+
+/// A Python with everything that the environments need, installed from the system's packages where that is possible.
+fn complete_python() -> anyhow::Result<Python> {
     let mut python = Python::find()?;
     let mut lacking = Vec::new();
     if !python.has_venv {
@@ -89,11 +105,7 @@ pub(crate) fn torch_pythons(workspace: &Workspace, releases: &[&str]) -> anyhow:
             bail!("`{}` cannot make virtual environments: install the package `python3-venv`", python.program.display());
         }
     }
-    if Command::new("c++").arg("--version").output().is_err() {
-        bail!("no C++ compiler: install the package `g++`");
-    }
-    let base = base(workspace, &python)?;
-    releases.iter().map(|release| torch_python(workspace, &python, &base, release)).collect()
+    Ok(python)
 }
 
 /// The environment with everything but torch, which the others look into.
@@ -151,8 +163,8 @@ pub(crate) fn cargo_deny(workspace: &Workspace) -> anyhow::Result<PathBuf> {
 
 /// LLVM's coverage programs of the release that rustc is built on, and the cargo subcommand that drives them.
 pub(crate) fn coverage_tools(workspace: &Workspace) -> anyhow::Result<CoverageTools> {
-    let python = Python::find()?;
     let _lock = lock(workspace)?;
+    let python = complete_python()?;
     let dir = environments(workspace).join("coverage");
     piece(&dir, &format!("{python:?}\n{LLVM_TOOLS}\n{CARGO_LLVM_COV}"), "coverage tools", || {
         quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;

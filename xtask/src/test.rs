@@ -1,13 +1,13 @@
 //! `test`: everything that CI checks, stage by stage, with one count at the end.
 
-use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::ValueEnum as _;
 
 use crate::build_kernels;
 use crate::coverage;
+use crate::docs;
 use crate::full;
 use crate::hygiene;
 use crate::kiln::Kiln;
@@ -97,7 +97,7 @@ fn kernels(workspace: &Workspace, stages: &mut Stages) -> bool {
     let Some(kiln) = kiln else {
         return stages.blocked("kernels", "`kiln`");
     };
-    stages.run("generated docs", || generated_docs(workspace, &kiln));
+    stages.run("generated docs", || docs::check(workspace, &kiln));
     let built = stages.run("kernels", || build_kernels::build_and_prove(workspace, &kiln, &pythons, &build_kernels::Options::default()));
     let mut passed = built;
     for python in &pythons {
@@ -144,15 +144,4 @@ fn deny(workspace: &Workspace) -> anyhow::Result<Counts> {
     let program = setup::cargo_deny(workspace)?;
     // The advisories are in a repository of their own, which not every machine reaches.
     one(Command::new(program).current_dir(&workspace.root).args(["--offline", "--workspace", "check", "bans", "licenses", "sources"]))
-}
-
-/// `docs/cli.md` is what the binary writes.
-fn generated_docs(workspace: &Workspace, kiln: &Kiln) -> anyhow::Result<Counts> {
-    let path: &Path = &workspace.root.join("docs/cli.md");
-    let wanted = process::output(kiln.command().arg("generate-docs"))?;
-    let found = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    if wanted != found {
-        bail!("`docs/cli.md` is not what `kiln generate-docs` writes");
-    }
-    Ok(Counts::ONE)
 }

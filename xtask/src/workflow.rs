@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use serde_json::{Map, Value, json};
+use yaml_rust2::{Yaml, YamlLoader};
 
 use crate::expression;
 
@@ -59,7 +60,8 @@ impl Workflow {
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
-        let document: Value = serde_saphyr::from_str(text)?;
+        let documents = YamlLoader::load_from_str(text)?;
+        let document = documents.first().context("the file is empty").and_then(json_of)?;
         let top = document.as_object().context("not a mapping")?;
         only(top, &["name", "on", "permissions", "concurrency", "env", "jobs"])?;
         let jobs = top.get("jobs").and_then(Value::as_object).context("no `jobs`")?;
@@ -126,6 +128,22 @@ fn step(body: &Value) -> anyhow::Result<Step> {
         _ => bail!("needs either `run` or `uses`"),
     };
     Ok(Step { id: text("id"), action, env: map(body, "env")? })
+}
+
+/// The same value as JSON. Keys keep their order.
+fn json_of(yaml: &Yaml) -> anyhow::Result<Value> {
+    Ok(match yaml {
+        Yaml::Null => Value::Null,
+        Yaml::Boolean(value) => json!(value),
+        Yaml::Integer(value) => json!(value),
+        Yaml::Real(text) | Yaml::String(text) => json!(text),
+        Yaml::Array(items) => Value::Array(items.iter().map(json_of).collect::<Result<_, _>>()?),
+        Yaml::Hash(entries) => {
+            let pairs = entries.iter().map(|(key, value)| Ok((key.as_str().context("a key is no text")?.to_owned(), json_of(value)?)));
+            Value::Object(pairs.collect::<anyhow::Result<_>>()?)
+        }
+        Yaml::Alias(_) | Yaml::BadValue => bail!("a value that is not understood here"),
+    })
 }
 
 fn only(map: &Map<String, Value>, known: &[&str]) -> anyhow::Result<()> {
