@@ -153,6 +153,8 @@ fn common_args(host: &HostCompiler, project: &RootName, profile: &CompileProfile
     if host.family == Family::Gnu {
         // Without a seed gcc names the initialisers of a unit that exports nothing at random.
         args.push(Arg::text("-frandom-seed=").and(source.label()));
+        // It resolves links in the names of system headers where that makes them shorter, and no map fits any longer.
+        args.push(Arg::from("-fno-canonical-system-headers"));
     }
     // Compilers try the last map first, so the work directory, which may lie inside the project, comes after it.
     args.push(Arg::text("-ffile-prefix-map=").with(Piece::Path(PathRef { root: project.clone(), path: String::new() })).and("=."));

@@ -125,6 +125,7 @@ fn a_unit_that_uses_torch() {
     -fvisibility=hidden
     -fno-gnu-unique
     -frandom-seed=cpu/k.cpp
+    -fno-canonical-system-headers
     -ffile-prefix-map={project}=.
     -ffile-prefix-map={torch-2.13.0}=torch
     -ffile-prefix-map={work}=.kiln
@@ -177,7 +178,10 @@ fn the_stable_abi_is_one_more_define_on_every_unit() {
 #[test]
 fn clang_gets_none_of_gccs_own_flags() {
     let commands = Setup { family: Family::Clang, ..Setup::default() }.commands(&[TORCH_213], "k.cpp");
-    assert!(!commands.contains("-fno-gnu-unique") && !commands.contains("-frandom-seed"), "{commands}");
+    assert!(
+        !commands.contains("-fno-gnu-unique") && !commands.contains("-frandom-seed") && !commands.contains("-fno-canonical"),
+        "{commands}"
+    );
 }
 
 #[test]
@@ -192,6 +196,7 @@ fn a_unit_without_torch_is_one_step_for_every_torch() {
     -fvisibility=hidden
     -fno-gnu-unique
     -frandom-seed=cpu/k.cpp
+    -fno-canonical-system-headers
     -ffile-prefix-map={project}=.
     -ffile-prefix-map={work}=.kiln
     -std=gnu++20
