@@ -51,8 +51,10 @@ impl Settings {
         match (&self.cache_dir, project) {
             (Some(dir), _) => Ok(dir.clone()),
             (None, Some(project)) => Ok(project.join(".kiln/cache")),
-            (None, None) => Err(Failure::new("cache", "there is no directory for toolchains: neither HOME nor XDG_CACHE_HOME is set")
-                .hint("name one with `--cache-dir DIR`")),
+            (None, None) => {
+                Err(Failure::new("cache", "there is no directory for toolchains: none of KILN_CACHE_DIR, XDG_CACHE_HOME and HOME is set")
+                    .hint("name one with `--cache-dir DIR`"))
+            }
         }
     }
 
@@ -99,6 +101,11 @@ impl Settings {
             .collect();
         let program = self.environment.find_program(&["git"]).unwrap_or_else(|| PathBuf::from("git"));
         GitTool { program, env }
+    }
+
+    /// What a program that is asked a question needs beside `PATH`.
+    pub(crate) fn process_ambient(&self) -> Vec<(OsString, OsString)> {
+        ["HOME", "TMPDIR"].into_iter().filter_map(|name| Some((name.into(), self.environment.get(name)?.into()))).collect()
     }
 
     /// What a compiler process needs to work and that never decides its result.

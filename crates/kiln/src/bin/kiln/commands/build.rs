@@ -1,15 +1,18 @@
 //! `kiln build`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use kiln::Event;
 use kiln::build::{BuildOptions, BuildReport, Checked, Prepared, Services, TorchSource, prepare, run as run_build};
+use kiln::build_error::causes;
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
 use kiln_format::Level;
 use kiln_graph::Interrupt;
 use kiln_toolchain::host::{self, Choice, HostSearch};
-use kiln_toolchain::{Catalog, Provisioner};
+use kiln_toolchain::system::{self, SystemSearch};
+use kiln_toolchain::{Catalog, Provisioner, TorchToolchain};
 
 use crate::args::{Build, MessageFormat};
 use crate::exit::{Exit, Failure};
@@ -42,7 +45,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let provisioner = Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching);
     let torch = match &args.torch_from {
         None => TorchSource::Wheels,
-        Some(_) => return Err(Failure::usage("not yet")),
+        Some(python) => TorchSource::System(Box::new(torch_from(python, settings, &cache_dir)?)),
     };
     let host = || {
         let search = host_search(args, settings, &checked);
@@ -87,6 +90,22 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     Ok(finish(&result, started, args.message_format, printer))
 }
 
+/// The torch of an installed Python.
+fn torch_from(python: &Path, settings: &Settings, cache_dir: &Path) -> Result<TorchToolchain, Failure> {
+    let search = SystemSearch {
+        python,
+        path: settings.environment.get("PATH").unwrap_or_default().as_ref(),
+        ambient: &settings.process_ambient(),
+        cache_dir,
+    };
+    let found = system::torch_from(&search).map_err(|error| Failure {
+        causes: causes(&error),
+        hint: error.hint(),
+        ..Failure::new("torch-from", error.to_string())
+    })?;
+    Ok(found.toolchain)
+}
+
 /// Where to look for the host compiler: the option, then `kiln.toml`, then the two variables that may choose one.
 fn host_search(args: &Build, settings: &Settings, checked: &Checked) -> HostSearch {
     let environment = &settings.environment;
@@ -98,7 +117,7 @@ fn host_search(args: &Build, settings: &Settings, checked: &Checked) -> HostSear
         cxx: option.or_else(from_file).or_else(|| from_variable("CXX")),
         cc: from_variable("CC"),
         path: environment.get("PATH").unwrap_or_default().into(),
-        ambient: ["HOME", "TMPDIR"].into_iter().filter_map(|name| Some((name.into(), environment.get(name)?.into()))).collect(),
+        ambient: settings.process_ambient(),
     }
 }
 
