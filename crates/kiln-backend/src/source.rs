@@ -21,7 +21,7 @@ pub enum SourceKind {
 }
 
 /// Extensions of headers and of fragments that are only ever included.
-const HEADER_EXTENSIONS: &[&str] = &["cuh", "def", "h", "h++", "hh", "hpp", "hxx", "inc", "inl", "ipp", "tcc", "tpp"];
+const HEADER_EXTENSIONS: &[&str] = &["cuh", "def", "h", "h++", "hh", "hpp", "hxx", "inc", "inl", "ipp", "tcc", "tpp", "txx"];
 
 /// Extensions of C++ translation units.
 const CXX_EXTENSIONS: &[&str] = &["c++", "cc", "cpp", "cxx"];

@@ -39,15 +39,12 @@ impl Checked {
     /// Opens the project in `dir` and checks its configuration. Faults in its files are remarks, not errors.
     ///
     /// # Errors
-    /// When `dir` is no project, or the matrix cannot be read.
+    /// When `dir` is no project.
     pub fn open(dir: &Path) -> Result<Self, BuildError> {
         let mut project = Project::open(dir)?;
-        let matrix = match project.matrix_file() {
+        let matrix = match project.read_matrix() {
+            Some(matrix) => matrix,
             None => Matrix::builtin()?,
-            Some(path) => {
-                let text = fs::read_to_string(&path).map_err(|source| BuildError::MatrixFile { path: path.clone(), source })?;
-                Matrix::parse(&path.display().to_string(), &text)?
-            }
         };
         if let Some(build) = &project.build {
             let found = config_check::check(&project.root, build, &matrix);

@@ -29,16 +29,8 @@ pub enum BuildError {
         /// How many.
         errors: usize,
     },
-    /// The matrix file cannot be read.
-    #[error("failed to read the matrix `{}`", path.display())]
-    MatrixFile {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The matrix is malformed.
-    #[error(transparent)]
+    /// The built-in matrix is malformed: a fault of Kiln.
+    #[error("internal error in the built-in matrix: {0}")]
     Matrix(#[from] MatrixError),
     /// A filter names something that does not exist.
     #[error(transparent)]
@@ -100,7 +92,7 @@ impl BuildError {
             Self::Project(ProjectError::NotUtf8 { .. }) => "encoding",
             Self::Project(_) => "project",
             Self::Configuration { .. } => "configuration",
-            Self::MatrixFile { .. } | Self::Matrix(_) => "matrix",
+            Self::Matrix(_) => "internal",
             Self::Choose(_) | Self::NothingSelected => "selection",
             Self::Shipped(_) => "package",
             Self::Source(_) => "source",

@@ -26,6 +26,12 @@ pub enum HashError {
         /// The places that were looked at, in order.
         places: Vec<PathBuf>,
     },
+    /// There is no such directory.
+    #[error("there is no directory `{}`", path.display())]
+    NoDirectory {
+        /// The path.
+        path: PathBuf,
+    },
     /// A directory or file could not be read or written.
     #[error("failed to {what} `{}`", path.display())]
     Io {
@@ -84,8 +90,11 @@ pub struct VariantDir {
 /// The finished variants of the project or output directory `dir`, sorted by name. Directories under construction are none.
 ///
 /// # Errors
-/// When there are none.
+/// When `dir` is no directory or there are none.
 pub fn find_variants(dir: &Path) -> Result<Vec<VariantDir>, HashError> {
+    if !dir.is_dir() {
+        return Err(HashError::NoDirectory { path: dir.to_owned() });
+    }
     let places = [dir.join("result"), dir.join("build"), dir.to_owned()];
     for place in &places {
         let Ok(entries) = fs::read_dir(place) else { continue };

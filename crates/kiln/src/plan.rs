@@ -16,6 +16,7 @@ use kiln_toolchain::stubs::RuntimeNames;
 use thiserror::Error;
 
 use crate::backends::backend;
+use crate::config_check::is_input;
 use crate::matrix::{Kind, Selected};
 use crate::project::CSRC;
 
@@ -226,19 +227,24 @@ fn components(request: &PlanRequest<'_>, backend: BackendName, project: &RootNam
     let paths = |paths: &[Spanned<ProjectPath>]| {
         paths.iter().map(|path| PathRef { root: project.clone(), path: path.value.as_str().to_owned() }).collect::<Vec<_>>()
     };
+    // Other files may be listed to be there when these are compiled; the configuration check has a warning for them.
+    let inputs = |listed: &[Spanned<ProjectPath>], backend: Option<BackendName>| {
+        let used: Vec<_> = listed.iter().filter(|path| is_input(path.file_name(), backend)).cloned().collect();
+        paths(&used)
+    };
     let csrc = request.project_dir.join(CSRC).is_dir().then(|| PathRef { root: project.clone(), path: CSRC.to_owned() });
     let include_dirs = |own: &[Spanned<ProjectPath>]| paths(own).into_iter().chain(csrc.clone()).collect();
     let flags = |flags: &[Spanned<String>]| flags.iter().map(|flag| flag.value.clone()).collect();
     let own = Component {
         table: build.framework.table_name().to_owned(),
-        sources: paths(build.framework.src()),
+        sources: inputs(build.framework.src(), None),
         include_dirs: include_dirs(build.framework.include()),
         cxx_flags: flags(build.framework.cxx_flags()),
         uses_framework: true,
     };
     let kernels = build.kernels_for(backend).map(|kernel| Component {
         table: format!("kernel.{}", kernel.name.value),
-        sources: paths(&kernel.src),
+        sources: inputs(&kernel.src, Some(backend)),
         include_dirs: include_dirs(&kernel.include),
         cxx_flags: flags(&kernel.cxx_flags),
         uses_framework: kernel.depends.iter().any(|dependency| dependency.value == Dependency::Torch),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use kiln_format::{Build, Diagnostic, DiagnosticReport, Level, SourceFile, render};
 use thiserror::Error;
 
+use crate::matrix::{Matrix, MatrixError};
 use crate::ops_id::SourceSet;
 use crate::settings_file::{self, Settings};
 use crate::shipped::{ShippedError, shipped_files};
@@ -57,12 +58,22 @@ pub enum ProjectError {
         source: io::Error,
     },
     /// A file is not UTF-8, which TOML must be.
-    #[error("`{}` is not UTF-8: byte {offset} is no text", path.display())]
+    #[error("`{}` is not UTF-8: the byte 0x{byte:02x} in line {line}, column {column} is no text", path.display())]
     NotUtf8 {
         /// The file.
         path: PathBuf,
-        /// Offset of the first bad byte.
-        offset: usize,
+        /// The first bad byte.
+        byte: u8,
+        /// Its line, from 1.
+        line: usize,
+        /// Its column in characters, from 1.
+        column: usize,
+    },
+    /// A directory stands where a file should be.
+    #[error("`{}` is a directory, not a file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
     },
 }
 
@@ -74,6 +85,8 @@ impl ProjectError {
                 let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 Some(format!("give the directory that holds it: `{}`", parent.display()))
             }
+            Self::NotADirectory { .. } => Some("give the directory that holds build.toml".to_owned()),
+            Self::NotUtf8 { .. } => Some("save the file as UTF-8".to_owned()),
             Self::NoBuildToml { .. } => Some("run Kiln in the directory that holds build.toml, or give that directory".to_owned()),
             _ => None,
         }
@@ -102,6 +115,8 @@ pub struct Project {
     pub build_toml: Remarks,
     /// Remarks on `kiln.toml`, when there is one.
     pub kiln_toml: Option<Remarks>,
+    /// Remarks on the matrix file that `kiln.toml` names, when it cannot be used.
+    pub matrix_toml: Option<Remarks>,
 }
 
 impl Project {
@@ -120,16 +135,17 @@ impl Project {
         };
         // Messages show the path as the user would write it.
         let shown = |name: &str| if dir == Path::new(".") { name.to_owned() } else { dir.join(name).display().to_string() };
-        let text = read_text(&dir.join(BUILD_TOML))?.ok_or_else(|| ProjectError::NoBuildToml { path: dir.to_owned() })?;
+        let text =
+            read_text(&dir.join(BUILD_TOML), &shown(BUILD_TOML))?.ok_or_else(|| ProjectError::NoBuildToml { path: dir.to_owned() })?;
         let parsed = kiln_format::build::parse(&shown(BUILD_TOML), &text);
         let (mut settings, mut kiln_toml) = (Settings::default(), None);
-        if let Some(text) = read_text(&dir.join(settings_file::FILE_NAME))? {
+        if let Some(text) = read_text(&dir.join(settings_file::FILE_NAME), &shown(settings_file::FILE_NAME))? {
             let (read, diagnostics) = settings_file::parse(&text);
             settings = read;
             kiln_toml = Some(Remarks { source: Arc::new(SourceFile::new(shown(settings_file::FILE_NAME), text)), diagnostics });
         }
         let build_toml = Remarks { source: parsed.source, diagnostics: parsed.diagnostics };
-        Ok(Self { root, build: parsed.build, settings, build_toml, kiln_toml })
+        Ok(Self { root, build: parsed.build, settings, build_toml, kiln_toml, matrix_toml: None })
     }
 
     /// Every remark as text for people, `build.toml` first.
@@ -150,30 +166,63 @@ impl Project {
 
     /// Drops the remarks that `keep` denies.
     pub fn retain(&mut self, keep: impl Fn(&Diagnostic) -> bool) {
-        for remarks in std::iter::once(&mut self.build_toml).chain(&mut self.kiln_toml) {
+        for remarks in std::iter::once(&mut self.build_toml).chain(&mut self.kiln_toml).chain(&mut self.matrix_toml) {
             remarks.diagnostics.retain(&keep);
         }
     }
 
     fn remarks(&self) -> impl Iterator<Item = &Remarks> {
-        std::iter::once(&self.build_toml).chain(&self.kiln_toml)
+        std::iter::once(&self.build_toml).chain(&self.kiln_toml).chain(&self.matrix_toml)
     }
 
     /// The path of `matrix.file` in `kiln.toml`, when it is set.
     pub fn matrix_file(&self) -> Option<PathBuf> {
         self.settings.matrix_file.as_ref().map(|file| self.root.join(&file.value))
     }
+
+    /// The matrix that `kiln.toml` names; none if it names none, and also if that cannot be used: then there is a remark.
+    pub(crate) fn read_matrix(&mut self) -> Option<Matrix> {
+        let path = self.matrix_file()?;
+        let (named, kiln_toml) = (self.settings.matrix_file.as_ref()?, self.kiln_toml.as_mut()?);
+        // Beside `kiln.toml`, as the user would write it.
+        let shown = Path::new(kiln_toml.source.name()).with_file_name(&named.value).display().to_string();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(cause) => {
+                let message = format!("the matrix file `{shown}` cannot be read: {cause}");
+                kiln_toml.diagnostics.push(Diagnostic::error("matrix", named.span, message));
+                return None;
+            }
+        };
+        match Matrix::parse(&shown, &text) {
+            Ok(matrix) => Some(matrix),
+            Err(MatrixError { source_file, diagnostic }) => {
+                self.matrix_toml = Some(Remarks { source: source_file, diagnostics: vec![diagnostic] });
+                None
+            }
+        }
+    }
 }
 
-fn read_text(path: &Path) -> Result<Option<String>, ProjectError> {
-    match fs::read(path) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(Some(text)),
-            Err(e) => Err(ProjectError::NotUtf8 { path: path.to_owned(), offset: e.utf8_error().valid_up_to() }),
-        },
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ProjectError::Io { path: path.to_owned(), source }),
-    }
+/// The text of a file, which messages call `shown`; none if there is no such file.
+fn read_text(path: &Path, shown: &str) -> Result<Option<String>, ProjectError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::IsADirectory => return Err(ProjectError::NotAFile { path: shown.into() }),
+        Err(source) => return Err(ProjectError::Io { path: shown.into(), source }),
+    };
+    String::from_utf8(bytes).map(Some).map_err(|e| {
+        let (good, bad) = e.as_bytes().split_at_checked(e.utf8_error().valid_up_to()).unwrap_or_default();
+        let good = String::from_utf8_lossy(good);
+        let line_head = good.rsplit('\n').next().unwrap_or_default();
+        ProjectError::NotUtf8 {
+            path: shown.into(),
+            byte: bad.first().copied().unwrap_or_default(),
+            line: good.matches('\n').count() + 1,
+            column: line_head.chars().count() + 1,
+        }
+    })
 }
 
 /// Whether a file is a C-family source or header by its extension, or by having none (as headers of the C++ library have).
@@ -297,7 +346,7 @@ mod tests {
             ("`DIR/build.toml` is not a directory".into(), Some("give the directory that holds it: `DIR`".into()))
         );
         assert_eq!(error(&dir("p/build.toml/x")).0, "there is no directory `DIR/x`");
-        assert_eq!(error(&dir("latin")).0, "`DIR/latin/build.toml` is not UTF-8: byte 5 is no text");
+        assert_eq!(error(&dir("latin")).0, "`DIR/latin/build.toml` is not UTF-8: the byte 0xe9 in line 1, column 6 is no text");
     }
 
     #[test]

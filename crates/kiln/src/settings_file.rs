@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use kiln_format::{Diagnostic, Span, Spanned};
+use kiln_toolchain::IndexUrl;
 use toml::de::{DeTable, DeValue};
 
 /// The file's name in the project.
@@ -70,22 +71,17 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
         }
     }
     if let Some(url) = settings.index_url.take() {
-        match is_url(&url) {
-            true => settings.index_url = Some(url),
-            false => diagnostics.push(
-                Diagnostic::error("invalid-url", url.span, format!("`{}` is not the address of an index", url.value.escape_debug()))
-                    .with_hint("an index address starts with `https://`, `http://` or `file://`".to_owned()),
+        match IndexUrl::parse(&url) {
+            Ok(_) => settings.index_url = Some(url),
+            Err(reason) => diagnostics.push(
+                Diagnostic::error("invalid-url", url.span, format!("`url` is not the address of a package index: {reason}"))
+                    .with_hint("an index address has the form `https://host/simple`".to_owned()),
             ),
         }
     }
     // The table is sorted by key: the file's order is what a reader expects.
     diagnostics.sort_by_key(|d| d.span.map(|span| span.start));
     (settings, diagnostics)
-}
-
-fn is_url(text: &str) -> bool {
-    ["https://", "http://", "file://"].iter().any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
-        && !text.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
 fn unknown(what: &str, name: &str, at: Range<usize>, known: impl Iterator<Item = String>) -> Diagnostic {
@@ -95,7 +91,8 @@ fn unknown(what: &str, name: &str, at: Range<usize>, known: impl Iterator<Item =
 }
 
 fn wrong_type(name: &str, wanted: &str, found: &str, at: Range<usize>) -> Diagnostic {
-    Diagnostic::error("wrong-type", Span::from(at), format!("`{name}` must be {wanted}, not {found}"))
+    let article = if found.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    Diagnostic::error("wrong-type", Span::from(at), format!("`{name}` must be {wanted}, found {article} {found}"))
 }
 
 #[cfg(test)]
@@ -125,7 +122,7 @@ mod tests {
         let (settings, diagnostics) = parse(text);
         assert_eq!(settings, Settings::default());
         insta::assert_snapshot!(render(&SourceFile::new(FILE_NAME, text), &diagnostics), @r#"
-        error[wrong-type]: `file` must be a string, not integer
+        error[wrong-type]: `file` must be a string, found an integer
           --> kiln.toml:2:8
           |
         2 | file = 1
@@ -144,12 +141,12 @@ mod tests {
           | ^^^^^^^^
           = allowed here: `cxx`
 
-        error[invalid-url]: `somewhere` is not the address of an index
+        error[invalid-url]: `url` is not the address of a package index: it does not begin with `https://` or `http://`
           --> kiln.toml:7:7
           |
         7 | url = "somewhere"
           |       ^^^^^^^^^^^
-        hint: an index address starts with `https://`, `http://` or `file://`
+        hint: an index address has the form `https://host/simple`
 
         error[unknown-key]: unknown table `torch`
           --> kiln.toml:8:2
@@ -165,7 +162,7 @@ mod tests {
         let (_, diagnostics) = parse("[index\nurl = x");
         assert!(!diagnostics.is_empty() && diagnostics.iter().all(|d| d.code == "syntax" && d.span.is_some()));
         let (_, diagnostics) = parse("index = 1");
-        assert_eq!(diagnostics[0].message, "`index` must be a table, not integer");
+        assert_eq!(diagnostics[0].message, "`index` must be a table, found an integer");
     }
 
     proptest! {

@@ -4,17 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kiln_backend::{SourceKind, classify_source};
 use kiln_format::build::Framework;
 use kiln_format::{BackendName, Build, Diagnostic, ProjectPath, Spanned};
-
-use crate::project::is_source_name;
 
 /// Whether a file with this name is compiled by itself in a component of `backend` (`None`: the binding, which is plain C++). Other
 /// listed files are inputs: headers.
 pub fn is_translation_unit(name: &str, backend: Option<BackendName>) -> bool {
     let Some((_, extension)) = name.rsplit_once('.') else { return false };
-    let extension = extension.to_ascii_lowercase();
-    match extension.as_str() {
+    match extension {
         "c" | "c++" | "cc" | "cpp" | "cxx" => true,
         "cu" => matches!(backend, Some(BackendName::Cuda | BackendName::Rocm)),
         "hip" => backend == Some(BackendName::Rocm),
@@ -22,6 +20,11 @@ pub fn is_translation_unit(name: &str, backend: Option<BackendName>) -> bool {
         "asc" => backend == Some(BackendName::Cann),
         _ => false,
     }
+}
+
+/// Whether a listed file of this name is an input of a component of `backend`: a translation unit or a header.
+pub fn is_input(name: &str, backend: Option<BackendName>) -> bool {
+    is_translation_unit(name, backend) || classify_source(name) == SourceKind::Header
 }
 
 pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
@@ -96,7 +99,7 @@ impl Checker {
             Ok(resolved) if resolved.starts_with(&self.root) => true,
             Ok(_) => {
                 let message = format!("`{}` is reached by a link that leaves the project", path.value);
-                let hint = "copy the files into the project, or list them where they are by making that the project".to_owned();
+                let hint = "copy the files into the project, or move build.toml up to a directory that holds them too".to_owned();
                 self.diagnostics.push(Diagnostic::error("outside-project", path.span, message).with_hint(hint));
                 false
             }
@@ -118,19 +121,29 @@ impl Checker {
 
     fn kind(&mut self, source: &Spanned<ProjectPath>, backend: Option<BackendName>) {
         let name = source.file_name();
-        if is_translation_unit(name, backend) || (is_source_name(name) && !is_unit_elsewhere(name)) {
+        if is_input(name, backend) {
             return;
         }
-        let (what, hint) = match (is_unit_elsewhere(name), backend) {
-            (true, Some(backend)) => {
-                (format!("`{name}` is not compiled in a {backend} kernel"), Some("list it in a kernel of its backend"))
+        let refused = |message: String, hint: String| Diagnostic::error("unknown-source", source.span, message).with_hint(hint);
+        let lower = name.rsplit_once('.').map(|(stem, extension)| format!("{stem}.{}", extension.to_ascii_lowercase()));
+        self.diagnostics.push(match (lower.filter(|lower| lower != name && is_input(lower, backend)), backend) {
+            (Some(lower), _) => refused(
+                format!("`{name}` is not compiled: compilers do not agree on what its extension means"),
+                format!("rename it, to `{lower}` for example"),
+            ),
+            (None, Some(backend)) if is_unit_elsewhere(name) => {
+                refused(format!("`{name}` is not compiled in a {backend} kernel"), "list it in a kernel of its backend".to_owned())
             }
-            (true, None) => {
-                (format!("`{name}` is not compiled in the binding, which is C++"), Some("list it in a `[kernel.*]` of its backend"))
+            (None, None) if is_unit_elsewhere(name) => refused(
+                format!("`{name}` is not compiled in the binding, which is C++"),
+                "list it in a `[kernel.*]` of its backend".to_owned(),
+            ),
+            // Allowed: in the shared format a file is listed to be there when others are compiled.
+            (None, _) => {
+                let message = format!("`{name}` is neither a source nor a header: it is not compiled");
+                Diagnostic::warning("unused-source", source.span, message)
             }
-            (false, _) => (format!("`{name}` is neither a source nor a header: nothing uses it"), None),
-        };
-        self.diagnostics.push(Diagnostic::warning("unused-source", source.span, what).with_hint(hint.map(str::to_owned)));
+        });
     }
 
     fn registration(&mut self, source: &Spanned<ProjectPath>) {
@@ -266,50 +279,57 @@ mod tests {
           |
         8 | src = ["a.cpp", "inside.cpp"]
           |        ^^^^^^^
-        hint: copy the files into the project, or list them where they are by making that the project
+        hint: copy the files into the project, or move build.toml up to a directory that holds them too
 
         error[outside-project]: `inc` is reached by a link that leaves the project
           --> build.toml:9:12
           |
         9 | include = ["inc"]
           |            ^^^^^
-        hint: copy the files into the project, or list them where they are by making that the project
+        hint: copy the files into the project, or move build.toml up to a directory that holds them too
         "#);
     }
 
     #[test]
     fn files_that_are_not_compiled_there() {
         let project = Project::new(
-            "[torch]\nsrc = [\"b.cu\"]\n[kernel.k]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"k.cpp\", \"k.cu\", \"notes.txt\", \"Makefile\"]\n\
+            "[torch]\nsrc = [\"b.cu\"]\n[kernel.k]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"k.cpp\", \"k.cu\", \"notes.txt\", \"Makefile\", \"K.CPP\"]\n\
              [kernel.g]\nbackend = \"cuda\"\ndepends = []\nsrc = [\"k.cu\", \"k.cuh\", \"x.inl\"]\n",
-            &["b.cu", "k.cpp", "k.cu", "k.cuh", "x.inl", "notes.txt", "Makefile"],
+            &["b.cu", "k.cpp", "k.cu", "k.cuh", "x.inl", "notes.txt", "Makefile", "K.CPP"],
         );
         insta::assert_snapshot!(rendered(&project), @r#"
-        warning[unused-source]: `b.cu` is not compiled in the binding, which is C++
+        error[unknown-source]: `b.cu` is not compiled in the binding, which is C++
           --> build.toml:8:8
           |
         8 | src = ["b.cu"]
           |        ^^^^^^
         hint: list it in a `[kernel.*]` of its backend
 
-        warning[unused-source]: `k.cu` is not compiled in a cpu kernel
+        error[unknown-source]: `k.cu` is not compiled in a cpu kernel
            --> build.toml:12:17
            |
-        12 | src = ["k.cpp", "k.cu", "notes.txt", "Makefile"]
+        12 | src = ["k.cpp", "k.cu", "notes.txt", "Makefile", "K.CPP"]
            |                 ^^^^^^
         hint: list it in a kernel of its backend
 
-        warning[unused-source]: `notes.txt` is neither a source nor a header: nothing uses it
+        warning[unused-source]: `notes.txt` is neither a source nor a header: it is not compiled
            --> build.toml:12:25
            |
-        12 | src = ["k.cpp", "k.cu", "notes.txt", "Makefile"]
+        12 | src = ["k.cpp", "k.cu", "notes.txt", "Makefile", "K.CPP"]
            |                         ^^^^^^^^^^^
 
-        warning[unused-source]: `Makefile` is neither a source nor a header: nothing uses it
+        warning[unused-source]: `Makefile` is neither a source nor a header: it is not compiled
            --> build.toml:12:38
            |
-        12 | src = ["k.cpp", "k.cu", "notes.txt", "Makefile"]
+        12 | src = ["k.cpp", "k.cu", "notes.txt", "Makefile", "K.CPP"]
            |                                      ^^^^^^^^^^
+
+        error[unknown-source]: `K.CPP` is not compiled: compilers do not agree on what its extension means
+           --> build.toml:12:50
+           |
+        12 | src = ["k.cpp", "k.cu", "notes.txt", "Makefile", "K.CPP"]
+           |                                                  ^^^^^^^
+        hint: rename it, to `K.cpp` for example
         "#);
     }
 

@@ -25,7 +25,8 @@ pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
         ];
     }
     if !root.join(&package).is_dir() {
-        let near = names(&root.join(ext)).into_iter().find(|n| *n != name && is_near(n, &name) && root.join(ext).join(n).is_dir());
+        let alike = |n: &str| is_near(n, &name) || squeezed(n) == squeezed(&name);
+        let near = names(&root.join(ext)).into_iter().find(|n| *n != name && alike(n) && root.join(ext).join(n).is_dir());
         let hint = near.map(|near| format!("rename `{ext}/{near}` to `{package}`"));
         let note = format!("kernel `{}` is the Python package `{name}`", build.general.name.value);
         return vec![error(format!("the Python package `{package}` does not exist")).with_note(note).with_hint(hint)];
@@ -34,7 +35,10 @@ pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
     let has = |file: &str| root.join(&package).join(file).exists();
     if !has("__init__.py") {
         let near = names(&root.join(&package)).into_iter().find(|n| n.ends_with(".py") && squeezed(n) == squeezed("__init__.py"));
-        let hint = near.map(|near| format!("rename `{package}/{near}` to `{package}/__init__.py`"));
+        let hint = match near {
+            Some(near) => format!("rename `{package}/{near}` to `{package}/__init__.py`"),
+            None => "make it: it is what `import` runs, and it may be empty".to_owned(),
+        };
         diagnostics.push(error(format!("`{package}/__init__.py` does not exist")).with_hint(hint));
     }
     if has(&name) {

@@ -14,7 +14,7 @@ use kiln_format::{Build, Diagnostic};
 
 use crate::matrix::Matrix;
 
-pub use self::files::is_translation_unit;
+pub use self::files::{is_input, is_translation_unit};
 
 /// All remarks on the project in `root`, in the order of its `build.toml`, which every place points into.
 pub fn check(root: &Path, build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use kiln_format::variant::{Compute, Cpu, Os};
 use kiln_format::{BackendName, Diagnostic, MajorMinor, SourceFile, Span, Version, render};
@@ -102,13 +103,15 @@ impl fmt::Display for Row {
     }
 }
 
-/// Why a matrix file cannot be used: the whole message, pointing into the file.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct MatrixError(
-    /// The rendered message.
-    pub String,
-);
+/// Why a matrix file cannot be used. Displayed as the whole message, pointing into the file.
+#[derive(Clone, Debug, Error)]
+#[error("{}", render(source_file, std::slice::from_ref(diagnostic)))]
+pub struct MatrixError {
+    /// The file.
+    pub source_file: Arc<SourceFile>,
+    /// What is wrong with it.
+    pub diagnostic: Diagnostic,
+}
 
 /// The rows, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,8 +136,9 @@ impl Matrix {
     /// # Errors
     /// With the first fault, pointing into the file.
     pub fn parse(name: &str, text: &str) -> Result<Self, MatrixError> {
-        let located = |(message, span): (String, Option<Span>)| {
-            MatrixError(render(&SourceFile::new(name, text), &[Diagnostic::error("matrix", span, message)]))
+        let located = |(message, span): (String, Option<Span>)| MatrixError {
+            source_file: Arc::new(SourceFile::new(name, text)),
+            diagnostic: Diagnostic::error("matrix", span, message),
         };
         let file: FileData = toml::from_str(text).map_err(|e| located((e.message().replace('\n', ", "), e.span().map(Span::from))))?;
         file.check().map_err(located)

@@ -8,7 +8,7 @@ pub(crate) mod variants;
 
 use kiln::build::Checked;
 use kiln::matrix::Filters;
-use kiln_format::Version;
+use kiln_format::{BackendName, Version};
 
 use crate::args::Filter;
 use crate::exit::Failure;
@@ -27,11 +27,16 @@ fn filters(filter: &Filter) -> Result<Filters, Failure> {
         backends: filter
             .backends
             .iter()
-            .map(|name| name.parse().map_err(|error| Failure::usage(format!("`--backend {name}`: {error}"))))
+            .map(|name| name.parse().map_err(|error| Failure::usage(format!("`--backend {name}`: {error}")).hint(known_backends())))
             .collect::<Result<_, _>>()?,
         torch: versions("--torch", &filter.torch)?,
         cuda: versions("--cuda", &filter.cuda)?,
     })
+}
+
+fn known_backends() -> String {
+    let names: Vec<String> = BackendName::ALL.into_iter().map(|name| format!("`{name}`")).collect();
+    format!("there is {}", names.join(", "))
 }
 
 /// Shows the remarks on the project's files.

@@ -40,7 +40,7 @@ pub(crate) fn run(command: &ToolchainCommand, settings: &Settings, printer: &Pri
         ToolchainCommand::Path { release: text } => {
             let version = release(text)?;
             let Some(dir) = provisioner.path(&version, &platform)? else {
-                return Err(Failure::new("toolchain", format!("torch {version} is not in the store"))
+                return Err(Failure::new("not-fetched", format!("torch {version} is not in the store"))
                     .hint(format!("fetch it with `kiln toolchain fetch torch=={version}`")));
             };
             printer.stdout(|out| writeln!(out, "{}", dir.display()));
