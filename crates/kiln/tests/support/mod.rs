@@ -7,6 +7,7 @@
 
 pub mod project;
 pub mod started;
+pub mod tree;
 
 use std::ffi::OsStr;
 use std::fs;

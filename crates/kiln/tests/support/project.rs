@@ -63,7 +63,7 @@ impl ProjectBuilder {
 }
 
 /// A project with a unit of each kind: a binding, a component without torch, one with the quick headers of torch's stable ABI whose
-/// check macro knows its file and line, and a header that all but the binding share.
+/// check macro knows its file and line, a header that both share, and one that `build.toml` does not list.
 pub fn usual() -> ProjectBuilder {
     ProjectBuilder::new()
         .torch("stable-abi = { cpu = \"2.11\" }")
@@ -78,7 +78,7 @@ pub fn usual() -> ProjectBuilder {
             "#include \"shared.h\"\n#include <torch/headeronly/util/Exception.h>\nint tiny_plain(int);\n\
              int tiny_checked(int x) {\n  STD_TORCH_CHECK(x > FACTOR, \"too small: \", x);\n  return tiny_plain(x);\n}\n",
         )
-        .kernel("plain", &[], &["plain/plain.cpp", "include/shared.h", "include/only_plain.h"], "include = [\"include\"]")
+        .kernel("plain", &[], &["plain/plain.cpp", "include/shared.h"], "include = [\"include\"]")
         .kernel("checked", &["torch"], &["checked/checked.cpp", "include/shared.h"], "include = [\"include\"]")
 }
 

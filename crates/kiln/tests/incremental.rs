@@ -1,0 +1,214 @@
+//! What runs again after an edit, and what does not: counted in processes of the real compiler.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use support::project::{ProjectBuilder, commit_all, usual, write};
+use support::{Sandbox, tree};
+
+/// Changes a file so that its stamp changes even on a coarse clock.
+fn edit(dir: &Path, name: &str, change: impl FnOnce(String) -> String) {
+    let text = fs::read_to_string(dir.join(name)).unwrap();
+    let new = change(text.clone());
+    assert_ne!(text, new, "`{name}` was not changed");
+    write(dir, name, &new);
+}
+
+/// A sandbox and a project in a dirty git tree that was just built.
+fn dirty_project() -> (Sandbox, PathBuf) {
+    let sandbox = Sandbox::new();
+    let dir = usual().file("README.md", "tiny\n").write(&sandbox.path("project"));
+    commit_all(&dir);
+    edit(&dir, "README.md", |text| text + "changed\n");
+    sandbox.build(&dir, &[]);
+    sandbox.started();
+    (sandbox, dir)
+}
+
+/// Builds and asserts which units were compiled, how many links ran, and that nothing else was started.
+fn rebuild(sandbox: &Sandbox, dir: &Path, compiled: &[&str], links: usize) {
+    let run = sandbox.build(dir, &[]);
+    let started = sandbox.started();
+    assert_eq!(run.ran("Compiling"), compiled);
+    assert_eq!((started.compiles(), started.links(), started.probes()), (compiled.len(), links, 0), "{started:?}");
+    assert_eq!(run.ran("Linking").len(), links);
+}
+
+#[test]
+fn nothing_changed() {
+    let sandbox = Sandbox::new();
+    let dir = usual().write(&sandbox.path("project"));
+    commit_all(&dir);
+    let first = sandbox.build(&dir, &[]);
+    let (ran, up_to_date, failed, skipped) = first.steps();
+    assert_eq!((up_to_date, failed, skipped), (0, 0, 0));
+    let started = sandbox.started();
+    // A binding, two components, and the module initialisation.
+    assert_eq!((started.compiles(), started.links()), (4, 1), "{started:?}");
+    assert!(started.probes() > 0, "the compiler was not asked: is the count broken?");
+
+    let stamps = || ["build", ".kiln/out", ".kiln/runs"].map(|name| tree::stamps(&dir.join(name)));
+    let before = stamps();
+    for _ in 0..2 {
+        let again = sandbox.build(&dir, &[]);
+        assert_eq!(again.steps(), (0, ran, 0, 0));
+        assert_eq!(again.reason("variant-finished")[0]["changed"], false);
+        let started = sandbox.started();
+        assert!(started.beside_git().is_empty(), "{started:?}");
+        assert!(started.of("git").len() <= 2, "{started:?}");
+        // The run's own list is touched: its time says which graph was run last.
+        let (after, before) = (stamps(), &before);
+        assert_eq!((&after[0], &after[1]), (&before[0], &before[1]));
+    }
+}
+
+#[test]
+fn nothing_changed_without_git() {
+    let sandbox = Sandbox::new();
+    let dir = usual().write(&sandbox.path("project"));
+    sandbox.build(&dir, &[]);
+    sandbox.started();
+    sandbox.build(&dir, &[]);
+    assert!(sandbox.started().0.is_empty());
+}
+
+#[test]
+fn a_second_checkout_asks_the_compiler_nothing() {
+    let sandbox = Sandbox::new();
+    for (name, probes) in [("first", true), ("second", false)] {
+        let dir = usual().write(&sandbox.path(name));
+        commit_all(&dir);
+        sandbox.build(&dir, &[]);
+        let started = sandbox.started();
+        assert_eq!((started.compiles(), started.links(), started.probes() > 0), (4, 1, probes), "{started:?}");
+    }
+}
+
+#[test]
+fn a_comment_that_moves_a_line_number_compiles_and_links_once() {
+    let (sandbox, dir) = dirty_project();
+    edit(&dir, "checked/checked.cpp", |text| format!("// one line more\n{text}"));
+    rebuild(&sandbox, &dir, &["checked/checked.cpp"], 1);
+    rebuild(&sandbox, &dir, &[], 0);
+}
+
+#[test]
+fn a_comment_that_moves_nothing_compiles_once_and_links_nothing() {
+    let (sandbox, dir) = dirty_project();
+    let before = tree::stamps(&dir.join("build"));
+    edit(&dir, "checked/checked.cpp", |text| text + "// the end\n");
+    rebuild(&sandbox, &dir, &["checked/checked.cpp"], 0);
+    edit(&dir, "plain/plain.cpp", |text| format!("// moved, but nobody asks for the line\n{text}"));
+    rebuild(&sandbox, &dir, &["plain/plain.cpp"], 0);
+    assert_eq!(before, tree::stamps(&dir.join("build")));
+}
+
+#[test]
+fn a_header_runs_exactly_its_users() {
+    let (sandbox, dir) = dirty_project();
+    edit(&dir, "include/shared.h", |text| text.replace('3', "5"));
+    rebuild(&sandbox, &dir, &["checked/checked.cpp", "plain/plain.cpp"], 1);
+    edit(&dir, "include/only_plain.h", |text| text.replace('4', "6"));
+    rebuild(&sandbox, &dir, &["plain/plain.cpp"], 1);
+    edit(&dir, "include/only_plain.h", |text| text.replace('6', "4"));
+    edit(&dir, "include/shared.h", |text| text.replace('5', "3"));
+    rebuild(&sandbox, &dir, &["checked/checked.cpp", "plain/plain.cpp"], 1);
+}
+
+#[test]
+fn touching_runs_nothing() {
+    let (sandbox, dir) = dirty_project();
+    let before = tree::stamps(&dir.join("build"));
+    for name in ["checked/checked.cpp", "include/shared.h", "binding.cpp", "build.toml"] {
+        let file = fs::File::options().append(true).open(dir.join(name)).unwrap();
+        file.set_modified(SystemTime::now() + Duration::from_secs(5)).unwrap();
+    }
+    // Written anew with the same bytes, as an editor or a checkout does.
+    let text = fs::read(dir.join("plain/plain.cpp")).unwrap();
+    fs::remove_file(dir.join("plain/plain.cpp")).unwrap();
+    fs::write(dir.join("plain/plain.cpp"), text).unwrap();
+    rebuild(&sandbox, &dir, &[], 0);
+    edit(&dir, "README.md", |text| text + "once more\n");
+    rebuild(&sandbox, &dir, &[], 0);
+    assert_eq!(before, tree::stamps(&dir.join("build")));
+}
+
+#[test]
+fn a_deleted_header_is_the_compilers_own_error() {
+    let (sandbox, dir) = dirty_project();
+    let before = tree::files(&dir.join("build"));
+    fs::remove_file(dir.join("include/only_plain.h")).unwrap();
+    let run = sandbox.run(&dir, &["build"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("plain/plain.cpp:2:10: fatal error: only_plain.h: No such file or directory"), "{}", run.stderr);
+    assert!(run.stderr.contains("error[step-failed]: failed to compile `plain/plain.cpp`: exit code 1\n"), "{}", run.stderr);
+    let started = sandbox.started();
+    assert_eq!((started.compiles(), started.links(), started.probes()), (1, 0, 0), "{started:?}");
+    assert_eq!(before, tree::files(&dir.join("build")));
+
+    write(&dir, "include/only_plain.h", "#pragma once\n#define OFFSET 4\n");
+    rebuild(&sandbox, &dir, &[], 0);
+}
+
+#[test]
+fn another_source_is_compiled_alone() {
+    let (sandbox, dir) = dirty_project();
+    write(&dir, "plain/more.cpp", "int tiny_more() { return 1; }\n");
+    edit(&dir, "build.toml", |text| text.replace("\"plain/plain.cpp\"", "\"plain/plain.cpp\", \"plain/more.cpp\""));
+    rebuild(&sandbox, &dir, &["plain/more.cpp"], 1);
+    edit(&dir, "build.toml", |text| text.replace(", \"plain/more.cpp\"", ""));
+    rebuild(&sandbox, &dir, &[], 0);
+}
+
+#[test]
+fn flags_are_a_components_own() {
+    let (sandbox, dir) = dirty_project();
+    edit(&dir, "build.toml", |text| text.replace("[kernel.plain]\n", "[kernel.plain]\ncxx-flags = [\"-DEXTRA\"]\n"));
+    rebuild(&sandbox, &dir, &["plain/plain.cpp"], 1);
+    edit(&dir, "build.toml", |text| text.replace("cxx-flags = [\"-DEXTRA\"]\n", ""));
+    rebuild(&sandbox, &dir, &[], 0);
+}
+
+/// A project for torch's C++ ABI, so with a variant for each torch, of units that take a moment only.
+fn for_each_torch() -> ProjectBuilder {
+    ProjectBuilder::new()
+        .file("plain.cpp", "int tiny_plain(int x) { return 3 * x; }\n")
+        .file("checked.cpp", "#include <torch/headeronly/util/Exception.h>\nvoid tiny_checked(int x) { STD_TORCH_CHECK(x > 3, x); }\n")
+        .kernel("plain", &[], &["plain.cpp"], "")
+        .kernel("checked", &["torch"], &["checked.cpp"], "")
+}
+
+#[test]
+fn what_sees_no_torch_is_compiled_once_for_all() {
+    let sandbox = Sandbox::new();
+    let dir = for_each_torch().write(&sandbox.path("project"));
+    let run = sandbox.build(&dir, &["--all", "--torch", "2.11", "--torch", "2.13", "--torch", "2.15"]);
+    let module_init = "module_init.c";
+    let three = |name| [name; 3];
+    assert_eq!(run.ran("Compiling"), [&three("binding.cpp")[..], &three("checked.cpp"), &[module_init, "plain.cpp"]].concat());
+    let started = sandbox.started();
+    assert_eq!((started.compiles(), started.links()), (8, 3), "{started:?}");
+    assert_eq!(run.ran("Generating"), ["exports.map", "module_init.c", "registration.h"]);
+    assert_eq!(tree::extensions(&dir.join("build")).len(), 3);
+}
+
+#[test]
+fn switching_torch_back_and_forth_reuses() {
+    let sandbox = Sandbox::new();
+    let dir = for_each_torch().write(&sandbox.path("project"));
+    let build = |torch: &str| {
+        let run = sandbox.build(&dir, &["--torch", torch]);
+        let started = sandbox.started();
+        (run.ran("Compiling").len(), started.compiles(), started.links())
+    };
+    assert_eq!(build("2.11"), (4, 4, 1));
+    assert_eq!(build("2.13"), (2, 2, 1), "only what sees torch");
+    let before = tree::stamps(&dir.join("build"));
+    for torch in ["2.11", "2.13", "2.11"] {
+        assert_eq!(build(torch), (0, 0, 0));
+    }
+    assert_eq!(before, tree::stamps(&dir.join("build")));
+}
