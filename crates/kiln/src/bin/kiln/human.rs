@@ -165,36 +165,35 @@ impl<'a> HumanReporter<'a> {
             _ => "make",
         };
         let mut advice = None;
-        let (code, how) = match failure {
+        let how = match failure {
             Failure::Interrupted => return String::new(),
-            Failure::Builtin { code, message, hint } => {
+            Failure::Builtin { message, hint, .. } => {
                 advice = hint.as_deref();
-                (*code, message.clone())
+                message.clone()
             }
             Failure::Panic { message } => {
                 advice = Some("this is a fault of Kiln, not of the kernel: please report it");
-                ("internal", format!("Kiln panicked: {message}"))
+                format!("Kiln panicked: {message}")
             }
-            Failure::Exit { code } if silent => ("step-failed", format!("exit code {code}, and the program wrote nothing")),
-            Failure::Exit { code } => ("step-failed", format!("exit code {code}")),
+            Failure::Exit { code } if silent => format!("exit code {code}, and the program wrote nothing"),
+            Failure::Exit { code } => format!("exit code {code}"),
             Failure::Signal { signal } => {
                 if *signal == SIGKILL {
                     advice = Some("the system kills programs when memory runs out: `-j` with a smaller number needs less of it");
                 }
-                ("step-killed", format!("killed by {}", signal_name(*signal)))
+                format!("killed by {}", signal_name(*signal))
             }
-            Failure::Spawn { message } => ("step-not-started", message.clone()),
             Failure::UndeclaredInput { input } => {
-                ("undeclared-input", format!("it read `{input}`, which another step makes and this one does not wait for"))
+                format!("it read `{input}`, which another step makes and this one does not wait for")
             }
-            Failure::MissingOutput { output } => ("step-failed", format!("the program ended well but did not write `{output}`")),
-            Failure::Io { message } => ("work-directory", message.clone()),
+            Failure::MissingOutput { output } => format!("the program ended well but did not write `{output}`"),
+            Failure::Spawn { message } | Failure::Io { message } => message.clone(),
         };
         let command = match command {
             Some(command) if !self.print_commands => format!("  command: {}\n", self.command(command)),
             _ => String::new(),
         };
-        let mut text = self.printer.error_text(code, &format!("failed to {doing} `{label}`: {how}"), &[], None);
+        let mut text = self.printer.error_text(code(failure), &format!("failed to {doing} `{label}`: {how}"), &[], None);
         text.push_str(&command);
         text.push_str(&self.printer.hint_text(advice));
         text
@@ -206,6 +205,20 @@ impl<'a> HumanReporter<'a> {
             Some(directory) => format!("cd {} && {}", quoted(&[directory.display().to_string()]), quoted(command)),
             None => quoted(command),
         }
+    }
+}
+
+/// The stable name of a step's failure.
+fn code(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Exit { .. } | Failure::MissingOutput { .. } => "step-failed",
+        Failure::Signal { .. } => "step-killed",
+        Failure::Spawn { .. } => "step-not-started",
+        Failure::Builtin { code, .. } => code,
+        Failure::Panic { .. } => "internal",
+        Failure::UndeclaredInput { .. } => "undeclared-input",
+        Failure::Io { .. } => "work-directory",
+        Failure::Interrupted => "interrupted",
     }
 }
 
