@@ -40,6 +40,8 @@ pub(crate) const FRAMEWORK: &str = "framework";
 pub(crate) const MISSING_COMPONENT: &str = "missing-component";
 /// An edition that is not read.
 pub(crate) const EDITION: &str = "edition";
+/// An edition that is read, but is not the newest.
+pub(crate) const OLD_EDITION: &str = "old-edition";
 /// A backend named twice.
 pub(crate) const DUPLICATE_BACKEND: &str = "duplicate-backend";
 /// A kernel that no listed backend uses.

@@ -1,6 +1,6 @@
 //! Bodies of the fuzz targets, as plain functions so that ordinary tests run them too.
 
-use crate::build;
+use crate::build::{self, Parsed};
 use crate::render::render;
 use crate::variant::Variant;
 
@@ -20,6 +20,19 @@ pub fn build_toml(data: &[u8]) {
     }
     let rendered = render(&parsed.source, &parsed.diagnostics);
     assert!(!rendered.chars().any(|c| c.is_control() && c != '\n'), "the rendered text holds a control character");
+    update(&parsed, text);
+}
+
+/// A file that is read is brought to the current form, or refused; the result is read and does not change again.
+fn update(parsed: &Parsed, text: &str) {
+    match build::update("build.toml", text, Some("MIT")) {
+        Ok(update) => {
+            assert!(parsed.build.is_some(), "a file with errors is updated");
+            let again = build::update("build.toml", &update.text, None);
+            assert!(again.is_ok_and(|again| again.text == update.text), "an updated file changes again:\n{}", update.text);
+        }
+        Err(error) => assert!(parsed.build.is_none(), "{error}\n{text}"),
+    }
 }
 
 /// Any bytes as a variant's name: no panic; a name that is read is printed back; an emittable one reads back as itself.

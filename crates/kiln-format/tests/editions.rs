@@ -9,13 +9,17 @@ fn errors(text: &str) -> Vec<Diagnostic> {
     parsed.errors().cloned().collect()
 }
 
-/// The edition that `text` was told to be in, and by which keys, as the message says.
+/// The edition that `text` was told to be in, and by which keys, as the warning says; the error where none was told.
 fn told(text: &str) -> String {
-    let errors = errors(text);
-    assert_eq!(errors.len(), 1, "{errors:?}");
-    let edition = errors[0].message.strip_prefix("this file is written in edition ").unwrap_or(&errors[0].message);
-    let keys = errors[0].note.as_deref().and_then(|note| note.split_once(": ")).map_or("", |(_, keys)| keys);
-    format!("{} {keys}", edition.split(',').next().unwrap_or_default())
+    let parsed = build::parse("build.toml", text);
+    let Some(warning) = parsed.diagnostics.iter().find(|diagnostic| diagnostic.code == "old-edition") else {
+        let errors: Vec<&Diagnostic> = parsed.errors().collect();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        return format!("{} ", errors[0].message.split(": `torch.universal`").next().unwrap_or_default());
+    };
+    let edition = warning.message.strip_prefix("this file is written in edition ").unwrap_or(&warning.message);
+    let keys = warning.note.as_deref().and_then(|note| note.split_once("it has ")).map_or("", |(_, keys)| keys);
+    format!("{} {keys}", edition.split(' ').next().unwrap_or_default())
 }
 
 #[test]
@@ -69,8 +73,8 @@ fn the_first_two() {
         ("[kernel.k]\nlanguage = 'cuda'\n", "1 `language`"),
         ("[kernel.k]\nsrc = []\n", "1 `kernels without `backend``"),
         ("[torch]\nuniversal = true\n", "1 `torch.universal`"),
-        ("[torch]\nuniversal = true\nminver = '2.8'\n", "keys of editions 1 and 2 are mixed: `torch.universal` "),
-        ("[kernel.k]\nlanguage = 'cuda'\nbackend = 'cuda'\n", "keys of editions 1 and 2 are mixed: `language` "),
+        ("[torch]\nuniversal = true\nminver = '2.8'\n", "keys of editions 1 and 2 are mixed "),
+        ("[kernel.k]\nlanguage = 'cuda'\nbackend = 'cuda'\n", "keys of editions 1 and 2 are mixed: `language`, `backend` "),
         ("[torch]\nsrc = []\n", "neither `backends` in [general] nor kernels: nothing tells what to build "),
         ("kernel = 1\n", "neither `backends` in [general] nor kernels: nothing tells what to build "),
     ] {

@@ -566,18 +566,18 @@ fn editions() {
     hint: write `edition = 5`
     ");
     insta::assert_snapshot!(but("edition = 5", "edition = 3"), @"
-    error[edition]: this file is written in edition 3, which this version of Kiln does not read
+    warning[old-edition]: this file is written in edition 3 of the format; it is read as one of edition 5
       --> build.toml:4:11
       |
     4 | edition = 3
       |           ^
-    hint: write it in edition 5, with `edition = 5` under `[general]`
+    hint: `kiln update-build .` brings it up to date
     ");
     insta::assert_snapshot!(but("edition = 5\n", ""), @"
-    error[edition]: this file is written in edition 4, which this version of Kiln does not read
+    warning[old-edition]: this file is written in edition 4 of the format; it is read as one of edition 5
       --> build.toml
-      = there is no `edition`, and the keys are those of edition 4: `general.version`, `general.license`
-    hint: write it in edition 5, with `edition = 5` under `[general]`
+      = there is no `edition`, and it has `general.version`, `general.license`
+    hint: `kiln update-build .` brings it up to date
     ");
     insta::assert_snapshot!(but("edition = 5\n", "kernel-depends = []\ntpu = {}\nxpu = { kernel-depends = [] }\n"), @"
     error[edition]: `kernel-depends` in [general] needs edition 5

@@ -25,9 +25,6 @@ pub(super) enum FrameworkKind {
 }
 
 impl FrameworkKind {
-    /// Every kind.
-    pub(super) const ALL: [Self; 3] = [Self::Torch, Self::TorchNoarch, Self::TvmFfi];
-
     /// The name of its table.
     pub(super) const fn table(self) -> &'static str {
         match self {

@@ -11,8 +11,8 @@ use crate::diagnostic::Diagnostic;
 use crate::span::Span;
 use crate::suggest::list;
 
-/// The edition that the format has now.
-pub(super) const CURRENT: u64 = 5;
+/// The first edition whose files all name it, which is what a file without `edition` is best brought to.
+const NAMED: u64 = 5;
 
 /// The edition of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,10 +32,12 @@ impl Edition {
 }
 
 /// The edition of the document `root`; `None` after an error that leaves it open.
-pub(super) fn edition<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Option<Edition> {
+///
+/// `newest` is the newest edition that can be read.
+pub(super) fn edition<'a>(reader: &mut Reader<'a>, root: &Table<'a>, newest: u64) -> Option<Edition> {
     let Some(entry) = root.get("general") else {
         // Whatever the edition, `[general]` is missing: the current one says so, and finds what else is wrong.
-        return Edition::told_by(CURRENT, [""; 0]);
+        return Edition::told_by(newest, [""; 0]);
     };
     let general = reader.table(entry, "[general]")?;
     match general.get("edition") {
@@ -43,20 +45,20 @@ pub(super) fn edition<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Option<E
             let DeValue::Integer(integer) = entry.value else {
                 reader.wrong_type::<()>(Some("edition"), entry.span, entry.value, Wanted::Integer);
                 // Only files of an edition that has the key hold it, so the rest can be checked.
-                return Some(Edition { number: CURRENT, span: Some(entry.span), marks: Vec::new() });
+                return Some(Edition { number: newest, span: Some(entry.span), marks: Vec::new() });
             };
             // What does not fit is newer than every edition, or negative.
             let beyond = if integer.as_str().starts_with('-') { i64::MIN } else { i64::MAX };
             let number = i64::from_str_radix(integer.as_str(), integer.radix()).unwrap_or(beyond);
             match u64::try_from(number) {
-                Ok(number @ 1..=CURRENT) => return Some(Edition { number, span: Some(entry.span), marks: Vec::new() }),
+                Ok(number) if (1..=newest).contains(&number) => return Some(Edition { number, span: Some(entry.span), marks: Vec::new() }),
                 Ok(1..) => {
-                    let message = format!("edition {} is newer than this version of Kiln reads ({CURRENT})", integer.as_str());
+                    let message = format!("edition {} is newer than this version of Kiln reads ({newest})", integer.as_str());
                     reader.push(Diagnostic::error(code::EDITION, entry.span, message));
                 }
                 _ => {
                     let message = format!("there is no edition {}", integer.as_str());
-                    reader.push(Diagnostic::error(code::EDITION, entry.span, message).with_hint(format!("write `edition = {CURRENT}`")));
+                    reader.push(Diagnostic::error(code::EDITION, entry.span, message).with_hint(format!("write `edition = {newest}`")));
                 }
             }
             None
@@ -117,7 +119,7 @@ fn by_keys<'a>(reader: &mut Reader<'a>, root: &Table<'a>, general: &Table<'a>) -
     }
     let message = "neither `backends` in [general] nor kernels: nothing tells what to build";
     reader.push(
-        Diagnostic::error(code::EDITION, None, message).with_hint(format!("add `edition = {CURRENT}` and `backends` under `[general]`")),
+        Diagnostic::error(code::EDITION, None, message).with_hint(format!("add `edition = {NAMED}` and `backends` under `[general]`")),
     );
     None
 }
@@ -128,7 +130,7 @@ fn needs_current<'a>(reader: &mut Reader<'a>, root: &Table<'a>, general: &Table<
     let mut found: Vec<(Span, String)> = Vec::new();
     let mut note = |table: &Table<'a>, key: &str| {
         if let Some(entry) = table.get(key) {
-            found.push((entry.key_span, format!("`{key}`{} needs edition {CURRENT}", table.within())));
+            found.push((entry.key_span, format!("`{key}`{} needs edition {NAMED}", table.within())));
         }
     };
     note(general, "kernel-depends");
@@ -140,11 +142,11 @@ fn needs_current<'a>(reader: &mut Reader<'a>, root: &Table<'a>, general: &Table<
     }
     let torch = root.get("torch").and_then(|entry| entry.peek_table(source, "[torch]"));
     if let Some(entry) = torch.as_ref().and_then(|torch| torch.get("stable-abi")).filter(|entry| entry.value.is_table()) {
-        found.push((entry.span, format!("a `stable-abi` table needs edition {CURRENT}")));
+        found.push((entry.span, format!("a `stable-abi` table needs edition {NAMED}")));
     }
     let any = !found.is_empty();
     for (span, message) in found {
-        let hint = format!("this key needs edition {CURRENT}; add `edition = {CURRENT}` under `[general]`");
+        let hint = format!("this key needs edition {NAMED}; add `edition = {NAMED}` under `[general]`");
         reader.push(Diagnostic::error(code::EDITION, span, message).with_hint(hint));
     }
     any

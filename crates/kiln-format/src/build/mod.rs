@@ -7,7 +7,7 @@
 //! Every diagnostic has a stable code: `syntax`, `duplicate-key`, `unknown-key`, `missing-key`, `wrong-type`,
 //! `invalid-value`, `invalid-name`, `invalid-version`, `invalid-url`, `invalid-path`, `invalid-arch`, `invalid-repo-id`,
 //! `unknown-backend`, `unknown-dependency`, `unknown-python-dependency`, `invalid-kernel-dependency`, `empty-range`,
-//! `framework`, `missing-component` and `edition` are errors; `duplicate-backend`, `unused-kernel`, `unused-dependency`,
+//! `framework`, `missing-component` and `edition` are errors; `old-edition`, `duplicate-backend`, `unused-kernel`, `unused-dependency`,
 //! `leading-dot`, `arch-flag` and `not-loadable` are warnings; `noarch-backend` and `not-portable` are notes.
 
 mod checks;
@@ -15,6 +15,13 @@ mod detect;
 mod model;
 mod queries;
 mod reader;
+mod tables;
+mod universal;
+mod update;
+mod v1;
+mod v2;
+mod v3;
+mod v4;
 mod v5;
 mod values;
 
@@ -22,20 +29,29 @@ use std::sync::Arc;
 
 use toml::de::DeTable;
 
-use self::detect::Edition;
 use self::model::Contents;
 pub use self::model::{BackendDepends, Build, Framework, General, Hub, Kernel, KernelOptions, StableAbi, Torch, TorchNoarch, TvmFfi};
 use self::reader::{Reader, Table};
+pub use self::update::{Change, ChangeKind, Update, UpdateError, update};
 use crate::code;
 use crate::diagnostic::{Diagnostic, Level};
 use crate::source::SourceFile;
 use crate::suggest::{escaped, list, quoted};
 
-/// How the file of one edition is checked and becomes the model.
+/// An edition of the format. Everything that belongs to one alone is in its module.
+struct Edition {
+    /// Its number.
+    number: u64,
+    /// How a file of it is checked and becomes the model.
+    read: Read,
+    /// How files of other editions, by their numbers, become files of a newer one: this, or the one that its files are brought to.
+    steps: &'static [(u64, update::Step)],
+}
+
 type Read = for<'a> fn(&mut Reader<'a>, &Table<'a>) -> Option<Contents>;
 
-/// The editions that can be read. Another one is one more module and one more line.
-const EDITIONS: &[(u64, Read)] = &[(5, v5::read)];
+/// The editions that can be read, oldest first. Another one is one more module and one more line.
+const EDITIONS: &[Edition] = &[v1::EDITION, v2::EDITION, v3::EDITION, v4::EDITION, v5::EDITION];
 
 /// What became of a text.
 #[derive(Clone, Debug)]
@@ -57,6 +73,11 @@ impl Parsed {
 
 /// Reads `text`, called `file_name` in messages. The disk is not touched: whether the named files exist is not asked.
 pub fn parse(file_name: &str, text: &str) -> Parsed {
+    parse_in(EDITIONS, file_name, text)
+}
+
+/// As [`parse`], where `editions` are all there are.
+fn parse_in(editions: &[Edition], file_name: &str, text: &str) -> Parsed {
     let source = Arc::new(SourceFile::new(file_name, text));
     let mut reader = Reader::new(&source);
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -73,7 +94,7 @@ pub fn parse(file_name: &str, text: &str) -> Parsed {
             _ => Diagnostic::error(code::SYNTAX, span, escaped(error.message())),
         });
     }
-    let contents = if whole { read(&mut reader, &Table::root(&source, document.get_ref())) } else { None };
+    let contents = if whole { read(editions, &mut reader, &Table::root(&source, document.get_ref())) } else { None };
     let diagnostics = reader.finish();
     let failed = diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error);
     let build = contents.filter(|_| !failed).map(|contents| Build {
@@ -85,29 +106,53 @@ pub fn parse(file_name: &str, text: &str) -> Parsed {
     Parsed { source, build, diagnostics }
 }
 
-fn read<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Option<Contents> {
-    let edition = detect::edition(reader, root)?;
-    match EDITIONS.iter().find(|(number, _)| *number == edition.number) {
-        Some((_, read)) => read(reader, root),
-        None => {
-            reader.push(not_read(&edition));
-            None
-        }
+fn read<'a>(editions: &[Edition], reader: &mut Reader<'a>, root: &Table<'a>) -> Option<Contents> {
+    let newest = newest(editions);
+    let told = detect::edition(reader, root, newest)?;
+    let edition = editions.iter().find(|edition| edition.number == told.number)?;
+    if edition.number < newest {
+        reader.push(outdated(reader, &told, newest));
+    }
+    (edition.read)(reader, root)
+}
+
+/// The edition that `text` is of, if that can be told.
+fn edition_of(editions: &[Edition], text: &str) -> Option<u64> {
+    let source = SourceFile::new("", text);
+    let (document, _) = DeTable::parse_recoverable(text);
+    let mut reader = Reader::new(&source);
+    Some(detect::edition(&mut reader, &Table::root(&source, document.get_ref()), newest(editions))?.number)
+}
+
+fn newest(editions: &[Edition]) -> u64 {
+    editions.iter().map(|edition| edition.number).max().unwrap_or_default()
+}
+
+/// The warning about a file that is not of the newest edition.
+fn outdated(reader: &Reader<'_>, told: &detect::Edition, newest: u64) -> Diagnostic {
+    let message = format!("this file is written in edition {} of the format; it is read as one of edition {newest}", told.number);
+    let warning = Diagnostic::warning(code::OLD_EDITION, told.span, message);
+    let warning = warning.with_hint(format!("`kiln update-build {}` brings it up to date", directory(reader.source().name())));
+    if told.marks.is_empty() {
+        return warning;
+    }
+    warning.with_note(format!("there is no `edition`, and it has {}", list(told.marks.iter().map(String::as_str))))
+}
+
+/// The directory of the file `name` as an argument of a shell's command.
+fn directory(name: &str) -> String {
+    let directory = match name.rsplit_once('/') {
+        None => ".",
+        Some(("", _)) => "/",
+        Some((directory, _)) => directory,
+    };
+    let plain = |c: char| c.is_alphanumeric() || "-_=+./,:@%".contains(c);
+    if directory.chars().all(plain) && !directory.starts_with('-') {
+        directory.to_owned()
+    } else {
+        format!("'{}'", directory.replace('\'', r"'\''"))
     }
 }
 
-/// The answer to a file of an edition that has no module.
-fn not_read(edition: &Edition) -> Diagnostic {
-    let message = format!("this file is written in edition {}, which this version of Kiln does not read", edition.number);
-    let diagnostic = Diagnostic::error(code::EDITION, edition.span, message);
-    let hint = format!("write it in edition {0}, with `edition = {0}` under `[general]`", detect::CURRENT);
-    let diagnostic = diagnostic.with_hint(hint);
-    if edition.marks.is_empty() {
-        return diagnostic;
-    }
-    diagnostic.with_note(format!(
-        "there is no `edition`, and the keys are those of edition {}: {}",
-        edition.number,
-        list(edition.marks.iter().map(String::as_str))
-    ))
-}
+#[cfg(test)]
+mod tests;

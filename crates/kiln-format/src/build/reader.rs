@@ -59,6 +59,8 @@ pub(super) enum Wanted {
     Version,
     /// An integer.
     Integer,
+    /// `true` or `false`.
+    Boolean,
     /// A list of strings; holds an example of an element.
     List(&'static str),
     /// A table.
@@ -201,7 +203,7 @@ impl<'a> Reader<'a> {
                 let is_number = number.len() < 19 && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
                 is_number.then(|| number.trim_start_matches('0')).map(|digits| if digits.is_empty() { "0" } else { digits }.to_owned())
             }
-            Wanted::Table | Wanted::Tables => None,
+            Wanted::Table | Wanted::Tables | Wanted::Boolean => None,
         }
     }
 
@@ -243,6 +245,14 @@ impl<'a> Reader<'a> {
         };
         self.push(Diagnostic::error(code::INVALID_VALUE, entry.span, message));
         None
+    }
+
+    /// The value as a boolean.
+    pub(super) fn boolean(&mut self, entry: &Entry<'a>) -> Option<Spanned<bool>> {
+        match entry.value.as_bool() {
+            Some(value) => Some(Spanned::new(value, entry.span)),
+            None => self.wrong_type(Some(entry.key), entry.span, entry.value, Wanted::Boolean),
+        }
     }
 
     /// The elements of a list.
@@ -306,6 +316,7 @@ impl Wanted {
             Self::String => "a string",
             Self::Version => "a quoted version",
             Self::Integer => "an integer",
+            Self::Boolean => "`true` or `false`",
             Self::List(_) => "a list of strings",
             Self::Table => "a table",
             Self::Tables => "a list of tables",

@@ -1,8 +1,8 @@
-//! `[general]` of edition 5.
+//! `[general]`.
 
 use std::collections::BTreeMap;
 
-use super::keys;
+use super::keys::{self, Schema};
 use crate::backend::BackendName;
 use crate::build::model::{BackendDepends, General, Hub};
 use crate::build::reader::{Entry, Item, Reader, Table, Wanted};
@@ -12,56 +12,60 @@ use crate::dependency::{KernelDependency, KernelDependencyVersion};
 use crate::diagnostic::Diagnostic;
 use crate::span::Spanned;
 
+/// The version of a kernel whose file may leave it out and does.
+pub(in crate::build) const FIRST_VERSION: u64 = 1;
+
 /// Reads `[general]`. The backends are returned by themselves as well, for checks that need nothing else of it.
-pub(super) fn read<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> (Option<General>, Option<Vec<Spanned<BackendName>>>) {
+pub(in crate::build) fn read<'a>(
+    reader: &mut Reader<'a>,
+    entry: &Entry<'a>,
+    schema: &Schema,
+) -> (Option<General>, Option<Vec<Spanned<BackendName>>>) {
     let Some(table) = reader.table(entry, "[general]") else { return (None, None) };
-    keys::check(reader, &table, keys::GENERAL);
+    schema.check_general(reader, &table);
     let name = match table.get("name") {
         Some(entry) => values::kernel_name(reader, entry),
         None => reader.missing(&table, "name", "name = \"my-kernel\""),
     };
     let version = match table.get("version") {
         Some(entry) => reader.unsigned(entry),
+        None if !schema.required.contains(&"version") => name.as_ref().map(|name| Spanned::new(FIRST_VERSION, name.span)),
         None => reader.missing(&table, "version", "version = 1"),
     };
     let license = match table.get("license") {
-        Some(entry) => reader.text(entry),
+        Some(entry) => reader.text(entry).map(Some),
+        None if !schema.required.contains(&"license") => Some(None),
         None => reader.missing(&table, "license", "license = \"Apache-2.0\""),
     };
     let backends = backends(reader, &table);
     let upstream = table.get("upstream").and_then(|entry| values::git_url(reader, entry));
     let source = table.get("source").and_then(|entry| values::git_url(reader, entry));
     let python_depends = values::python_depends(reader, &table, None);
-    let kernel_depends = kernel_depends(reader, &table);
+    let kernel_depends = kernel_depends(reader, &table, schema);
     let mut backend_depends = BTreeMap::new();
     let mut cuda_minver = None;
     let mut cuda_maxver = None;
-    for (backend, allowed) in [
-        (BackendName::Cuda, keys::GENERAL_CUDA),
-        (BackendName::Neuron, keys::GENERAL_BACKEND),
-        (BackendName::Tpu, keys::GENERAL_TPU),
-        (BackendName::Xpu, keys::GENERAL_BACKEND),
-    ] {
+    for &(backend, allowed) in schema.backends {
         let Some(table) = table.get(backend.as_str()).and_then(|entry| reader.table(entry, &format!("[general.{backend}]"))) else {
             continue;
         };
-        keys::check(reader, &table, allowed);
+        schema.check(reader, &table, allowed);
         if backend == BackendName::Cuda {
             cuda_minver = table.get("minver").and_then(|entry| values::version(reader, entry));
             cuda_maxver = table.get("maxver").and_then(|entry| values::version(reader, entry));
             values::bounds(reader, cuda_minver.as_ref(), cuda_maxver.as_ref());
         }
         let python_depends = values::python_depends(reader, &table, Some(backend));
-        // `[general.tpu]` has no such key, which the check of its keys says.
-        let kernel_depends = if allowed.contains(&"kernel-depends") { self::kernel_depends(reader, &table) } else { Vec::new() };
+        // Where the table has no such key, the check of its keys says so.
+        let kernel_depends = if allowed.contains(&"kernel-depends") { self::kernel_depends(reader, &table, schema) } else { Vec::new() };
         backend_depends.insert(backend, BackendDepends { python_depends, kernel_depends });
     }
-    let hub = table.get("hub").map_or_else(Hub::default, |entry| hub(reader, entry));
+    let hub = table.get("hub").map_or_else(Hub::default, |entry| hub(reader, entry, schema));
     let general = || {
         Some(General {
             name: name?,
             version: version?,
-            license: Some(license?),
+            license: license?,
             upstream,
             source,
             backends: backends.clone()?,
@@ -105,9 +109,10 @@ fn backends<'a>(reader: &mut Reader<'a>, table: &Table<'a>) -> Option<Vec<Spanne
     (all_known && !written.is_empty()).then_some(written)
 }
 
-fn hub<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Hub {
+/// `[general.hub]`.
+pub(in crate::build) fn hub<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>, schema: &Schema) -> Hub {
     let Some(table) = reader.table(entry, "[general.hub]") else { return Hub::default() };
-    keys::check(reader, &table, keys::GENERAL_HUB);
+    schema.check(reader, &table, keys::GENERAL_HUB);
     Hub {
         repo_id: table.get("repo-id").and_then(|entry| values::repo_id(reader, entry)),
         branch: table.get("branch").and_then(|entry| reader.text(entry)),
@@ -115,16 +120,16 @@ fn hub<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Hub {
 }
 
 /// `kernel-depends`; empty when the key is absent.
-fn kernel_depends<'a>(reader: &mut Reader<'a>, table: &Table<'a>) -> Vec<Spanned<KernelDependency>> {
+fn kernel_depends<'a>(reader: &mut Reader<'a>, table: &Table<'a>, schema: &Schema) -> Vec<Spanned<KernelDependency>> {
     let Some(entry) = table.get("kernel-depends") else { return Vec::new() };
     // No example of a string fits here, so the element's type is said by `kernel_dependency`.
     let Some(items) = reader.items(entry, Wanted::Tables) else { return Vec::new() };
-    items.iter().filter_map(|item| Some(Spanned::new(kernel_dependency(reader, item)?, item.span))).collect()
+    items.iter().filter_map(|item| Some(Spanned::new(kernel_dependency(reader, item, schema)?, item.span))).collect()
 }
 
-fn kernel_dependency<'a>(reader: &mut Reader<'a>, item: &Item<'a>) -> Option<KernelDependency> {
+fn kernel_dependency<'a>(reader: &mut Reader<'a>, item: &Item<'a>, schema: &Schema) -> Option<KernelDependency> {
     let table = reader.item_table(item, "an entry of `kernel-depends`")?;
-    keys::check(reader, &table, keys::KERNEL_DEPENDENCY);
+    schema.check(reader, &table, keys::KERNEL_DEPENDENCY);
     let repo_id = match table.get("repo-id") {
         Some(entry) => values::repo_id(reader, entry),
         None => reader.missing(&table, "repo-id", "repo-id = \"owner/name\""),

@@ -1,6 +1,6 @@
-//! The framework tables of edition 5, of which a file has exactly one.
+//! The framework tables, of which a file has exactly one.
 
-use super::keys;
+use super::keys::Schema;
 use crate::backend::BackendName;
 use crate::build::checks::FrameworkKind;
 use crate::build::model::{Framework, StableAbi, Torch, TorchNoarch, TvmFfi};
@@ -12,18 +12,18 @@ use crate::span::Spanned;
 use crate::suggest::list;
 
 /// The framework table that a file has.
-pub(super) struct Found {
+pub(in crate::build) struct Found {
     /// Which one.
-    pub(super) kind: FrameworkKind,
+    pub(in crate::build) kind: FrameworkKind,
     /// What it says, when that is right.
-    pub(super) contents: Option<Framework>,
+    pub(in crate::build) contents: Option<Framework>,
 }
 
 /// Reads every framework table; `None` when there is not exactly one.
-pub(super) fn read<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Option<Found> {
+pub(in crate::build) fn read<'a>(reader: &mut Reader<'a>, root: &Table<'a>, schema: &Schema) -> Option<Found> {
     let mut found: Vec<(Found, &str)> = Vec::new();
     for entry in &root.entries {
-        let Some(kind) = FrameworkKind::ALL.into_iter().find(|kind| kind.table() == entry.key) else { continue };
+        let Some(&(kind, keys)) = schema.frameworks.iter().find(|(kind, _)| kind.table() == entry.key) else { continue };
         if let Some((_, first)) = found.first() {
             let message = format!("`[{first}]` and `[{}]` are both present, but a file has one framework", entry.key);
             reader.push(
@@ -31,24 +31,31 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Option<Foun
                     .with_hint(format!("remove one of `[{first}]` and `[{}]`", entry.key)),
             );
         }
-        let contents = reader.table(entry, &format!("[{}]", entry.key)).and_then(|table| match kind {
-            FrameworkKind::Torch => torch(reader, &table).map(Framework::Torch),
-            FrameworkKind::TorchNoarch => Some(Framework::TorchNoarch(torch_noarch(reader, &table))),
-            FrameworkKind::TvmFfi => tvm_ffi(reader, &table).map(Framework::TvmFfi),
+        let contents = reader.table(entry, &format!("[{}]", entry.key)).and_then(|table| {
+            schema.check(reader, &table, keys);
+            match kind {
+                FrameworkKind::Torch => torch(reader, &table, schema).map(Framework::Torch),
+                FrameworkKind::TorchNoarch => Some(Framework::TorchNoarch(torch_noarch(reader, &table))),
+                FrameworkKind::TvmFfi => tvm_ffi(reader, &table).map(Framework::TvmFfi),
+            }
         });
         found.push((Found { kind, contents }, entry.key));
     }
     if found.is_empty() {
-        let names = list(FrameworkKind::ALL.map(FrameworkKind::table));
+        if schema.default_framework == Some(FrameworkKind::TorchNoarch) {
+            let contents = Some(Framework::TorchNoarch(TorchNoarch::default()));
+            return Some(Found { kind: FrameworkKind::TorchNoarch, contents });
+        }
+        let names = list(schema.frameworks.iter().map(|(kind, _)| kind.table()));
         let hint = "add `[torch]` for a compiled kernel, `[torch-noarch]` for one in Python".to_owned();
-        reader.push(Diagnostic::error(code::FRAMEWORK, None, format!("one of {names} is needed")).with_hint(hint));
+        let message = if schema.frameworks.len() == 1 { format!("{names} is needed") } else { format!("one of {names} is needed") };
+        reader.push(Diagnostic::error(code::FRAMEWORK, None, message).with_hint(hint));
     }
     let single = found.len() == 1;
     found.pop().map(|(found, _)| found).filter(|_| single)
 }
 
-fn torch<'a>(reader: &mut Reader<'a>, table: &Table<'a>) -> Option<Torch> {
-    keys::check(reader, table, keys::TORCH);
+fn torch<'a>(reader: &mut Reader<'a>, table: &Table<'a>, schema: &Schema) -> Option<Torch> {
     let src = values::paths(reader, table, "src", "torch-ext/torch_binding.cpp");
     let include = values::paths(reader, table, "include", "include");
     let pyext = values::extensions(reader, table);
@@ -57,16 +64,17 @@ fn torch<'a>(reader: &mut Reader<'a>, table: &Table<'a>) -> Option<Torch> {
     values::bounds(reader, minver.as_ref(), maxver.as_ref());
     let cxx_flags = values::flags(reader, table, "cxx-flags");
     let stable_abi = match table.get("stable-abi") {
-        Some(entry) => stable_abi(reader, entry),
+        Some(entry) => stable_abi(reader, entry, schema.stable_abi_table),
         None => Some(StableAbi::None),
     };
     Some(Torch { src, include, pyext, minver, maxver, cxx_flags, stable_abi: stable_abi? })
 }
 
 /// `stable-abi`: a version for all backends, or a table from backend to version.
-fn stable_abi<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<StableAbi> {
-    let Some(table) = entry.peek_table(reader.source(), "[torch.stable-abi]") else {
-        let version = reader.string(entry, Wanted::VersionOrTable)?;
+fn stable_abi<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>, table_allowed: bool) -> Option<StableAbi> {
+    let table = entry.peek_table(reader.source(), "[torch.stable-abi]").filter(|_| table_allowed);
+    let Some(table) = table else {
+        let version = reader.string(entry, if table_allowed { Wanted::VersionOrTable } else { Wanted::Version })?;
         return values::version_text(reader, version).map(StableAbi::All);
     };
     let mut entries: Vec<(Spanned<BackendName>, Spanned<crate::Version>)> = Vec::new();
@@ -81,7 +89,6 @@ fn stable_abi<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<StableAb
 }
 
 fn torch_noarch<'a>(reader: &mut Reader<'a>, table: &Table<'a>) -> TorchNoarch {
-    keys::check(reader, table, keys::TORCH_NOARCH);
     TorchNoarch {
         pyext: values::extensions(reader, table),
         cuda_capabilities: two_spellings(reader, table, "cuda-capabilities", "cuda_capabilities")
@@ -111,7 +118,6 @@ fn two_spellings<'t, 'a>(reader: &mut Reader<'_>, table: &'t Table<'a>, kebab: &
 }
 
 fn tvm_ffi<'a>(reader: &mut Reader<'a>, table: &Table<'a>) -> Option<TvmFfi> {
-    keys::check(reader, table, keys::TVM_FFI);
     let src = match table.get("src") {
         Some(entry) => values::path_list(reader, entry, "tvm-ffi-ext/binding.cpp"),
         None => reader.missing(table, "src", "src = [\"tvm-ffi-ext/binding.cpp\"]"),
