@@ -5,6 +5,7 @@ mod default_index;
 mod error;
 mod event;
 mod file_state;
+pub mod floor;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod host;

@@ -88,6 +88,10 @@ fn find_runtime(asker: &mut Asker<'_>, files: &mut Vec<FileState>) -> Result<Hos
             }
         }
     }
+    if let Some(path) = asker.file(runtime::STATIC_CXX)? {
+        let digest = HEXLOWER.encode(digest(&path, files)?.as_bytes());
+        found.static_cxx = Some(RuntimeFile { name: runtime::STATIC_CXX.to_owned(), path, digest });
+    }
     Ok(found)
 }
 

@@ -29,6 +29,9 @@ pub struct HostRuntime {
     pub archives: Vec<RuntimeFile>,
     /// Start-up objects.
     pub objects: Vec<RuntimeFile>,
+    /// The C++ library as an archive. Never linked as it is; the portability floor takes parts of it.
+    #[serde(default)]
+    pub static_cxx: Option<RuntimeFile>,
 }
 
 /// File names, each with the packages that have it when it is a must.
@@ -55,6 +58,8 @@ pub(super) const LIBRARIES: Names = &[
 pub(super) const ARCHIVES: Names = &[("libgcc.a", CXX), ("libc_nonshared.a", None), ("libpthread_nonshared.a", None)];
 
 pub(super) const OBJECTS: Names = &[("crti.o", C), ("crtbeginS.o", CXX), ("crtendS.o", CXX), ("crtn.o", C)];
+
+pub(super) const STATIC_CXX: &str = "libstdc++.a";
 
 /// A file of the runtime that could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,358 @@
+//! The floor, made by its own steps and used by real compilers and linkers.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use kiln_graph::{Arg, Config, Executor, Interrupt, Piece, WorkDir};
+use kiln_object::archive;
+use kiln_object::baseline::Baseline;
+use kiln_object::elf::{self, Dynamic, Machine, Visibility};
+use kiln_toolchain::floor::{Floor, FloorChoice, FloorLevel, SHIMS, lists, nonshared};
+use kiln_toolchain::host::{HostCompiler, HostSearch, find};
+
+const LEVEL: FloorLevel = FloorLevel::Manylinux2_28;
+
+static HOST: LazyLock<HostCompiler> = LazyLock::new(|| {
+    let dir = tempfile::tempdir().unwrap();
+    find(&search(), &dir.path().join("compilers.json")).unwrap().compiler
+});
+
+fn search() -> HostSearch {
+    HostSearch { path: OsString::from("/usr/local/bin:/usr/bin:/bin"), ..HostSearch::default() }
+}
+
+fn machine() -> Machine {
+    if cfg!(target_arch = "aarch64") { Machine::AARCH64 } else { Machine::X86_64 }
+}
+
+fn ambient() -> BTreeMap<String, PathBuf> {
+    BTreeMap::from([("PATH".to_owned(), PathBuf::from("/usr/local/bin:/usr/bin:/bin"))])
+}
+
+/// A floor in a store of its own.
+struct Made {
+    floor: Floor,
+    store: tempfile::TempDir,
+}
+
+static MADE: LazyLock<Made> = LazyLock::new(|| make(&HOST));
+
+fn make(host: &HostCompiler) -> Made {
+    // A blank in the way.
+    let store = tempfile::Builder::new().prefix("floor store ").tempdir().unwrap();
+    let floor = Floor::new(host, machine(), LEVEL, &ambient(), store.path()).unwrap();
+    assert!(!floor.is_there());
+    let TryRun { failed, steps, .. } = run(&floor);
+    assert_eq!(failed, "");
+    assert_eq!(steps, SHIMS.len() + 2);
+    assert!(floor.is_there());
+    Made { floor, store }
+}
+
+struct TryRun {
+    failed: String,
+    steps: usize,
+}
+
+fn run(floor: &Floor) -> TryRun {
+    let work_dir = WorkDir::open(floor.work_dir()).unwrap().lock(None, &Interrupt::new(), &mut |_| {}).unwrap();
+    let failed = std::sync::Mutex::new(String::new());
+    let outcome = Executor::new(&work_dir, Config::default()).run(floor.graph(), &|event| {
+        if let kiln_graph::Event::StepFailed { label, failure, output, .. } = event {
+            *failed.lock().unwrap() += &format!("{label}: {failure:?}\n{}", String::from_utf8_lossy(output));
+        }
+    });
+    if outcome.is_ok() {
+        floor.keep(&|output| outcome.output_path(output)).unwrap();
+    }
+    TryRun { failed: failed.into_inner().unwrap(), steps: outcome.counts().ran }
+}
+
+/// The arguments of a link as a program gets them.
+fn link_args(floor: &Floor) -> (Vec<String>, Vec<String>) {
+    let text = |arg: &Arg| {
+        let pieces = arg.0.iter().map(|piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Path(_) => floor.dir().display().to_string(),
+            other => panic!("{other:?}"),
+        });
+        pieces.collect::<String>()
+    };
+    let link = floor.link();
+    (link.before.iter().map(text).collect(), link.after.iter().map(text).collect())
+}
+
+fn gxx(dir: &Path, args: &[&str]) -> Output {
+    let output = Command::new("g++").args(args).current_dir(dir).output().unwrap();
+    assert!(output.status.success(), "{args:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// Compiles `source` and links it with the floor; what the linker says must be nothing.
+fn extension(dir: &Path, source: &Path, compile: &[&str], link: &[&str]) -> Dynamic {
+    let source = source.to_str().unwrap();
+    gxx(dir, &[&["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-c", "-o", "x.o", source], compile].concat());
+    let (before, after) = link_args(&MADE.floor);
+    std::fs::write(dir.join("exports.map"), "{ global: check; local: *; };\n").unwrap();
+    let mut args = vec!["-shared", "-o", "x.so", "x.o", "-Wl,--version-script=exports.map"];
+    args.extend(before.iter().map(String::as_str));
+    args.extend(link);
+    args.extend(after.iter().map(String::as_str));
+    let said = gxx(dir, &args);
+    assert_eq!(String::from_utf8_lossy(&said.stderr), "");
+    elf::dynamic_file(&dir.join("x.so")).unwrap()
+}
+
+/// What the loader of the floor's system would miss: names by version and file, and names that nothing provides.
+fn beyond(library: &Dynamic) -> Vec<String> {
+    let baseline = Baseline::of(machine()).unwrap();
+    let mut bad: Vec<String> = Vec::new();
+    for import in &library.imports {
+        let found = match (&import.version, &import.library) {
+            (Some(_), Some(library)) if library == "libgomp.so.1" => true,
+            (Some(version), Some(library)) => baseline.has(library, &import.name, version),
+            _ => import.weak && matches!(&*import.name, "__gmon_start__" | "_ITM_registerTMCloneTable" | "_ITM_deregisterTMCloneTable"),
+        };
+        if !found {
+            bad.push(format!("{}@{:?} of {:?}", import.name, import.version, import.library));
+        }
+    }
+    for (file, version) in &library.needed_versions {
+        if file != "libgomp.so.1" && !baseline.nodes(file).is_some_and(|nodes| nodes.contains(version)) {
+            bad.push(format!("{version} of {file}"));
+        }
+    }
+    bad
+}
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/floor").join(name)
+}
+
+/// Runs `check` of the library in `dir`; its faults are printed.
+fn run_check(dir: &Path) {
+    gxx(dir, &["-x", "c", "-o", "run", data("run.c").to_str().unwrap(), "-ldl"]);
+    let work = dir.join("work");
+    std::fs::create_dir_all(&work).unwrap();
+    let output = Command::new(dir.join("run")).arg(dir.join("x.so")).arg(&work).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn equal_compilers_give_equal_floors_in_any_place() {
+    let other = make(&HOST);
+    assert_eq!(other.floor.key(), MADE.floor.key());
+    assert_ne!(other.floor.dir(), MADE.floor.dir());
+    let names = |floor: &Floor| floor.outputs().map(|output| output.name).collect::<Vec<_>>();
+    assert_eq!(names(&other.floor), names(&MADE.floor));
+    for name in names(&other.floor) {
+        let bytes = |floor: &Floor| std::fs::read(floor.dir().join(&name)).unwrap();
+        assert!(bytes(&other.floor) == bytes(&MADE.floor), "{name}");
+    }
+    // What is there is not made again; what was damaged is.
+    assert_eq!(run(&other.floor).steps, 0);
+    std::fs::remove_file(other.floor.dir().join("libc.so")).unwrap();
+    assert!(!other.floor.is_there());
+    assert_eq!(run(&other.floor).steps, 0);
+    assert!(other.floor.is_there());
+    let left: Vec<_> = std::fs::read_dir(other.store.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn another_compiler_or_library_is_another_floor() {
+    let key = |host: &HostCompiler| Floor::new(host, machine(), LEVEL, &ambient(), Path::new("/store")).unwrap().key().to_owned();
+    let mut keys = vec![key(&HOST), key(&HostCompiler { identity: "other".to_owned(), ..HOST.clone() })];
+    keys.push(key(&HostCompiler { args: vec!["-m64".to_owned()], ..HOST.clone() }));
+    let mut changed = HOST.clone();
+    changed.runtime.static_cxx.as_mut().unwrap().digest = "other".to_owned();
+    keys.push(key(&changed));
+    changed.runtime.static_cxx = None;
+    keys.push(key(&changed));
+    let elsewhere = HostCompiler { path: PathBuf::from("/elsewhere/g++"), ..HOST.clone() };
+    assert_eq!(key(&elsewhere), keys[0]);
+    let distinct: BTreeSet<&String> = keys.iter().collect();
+    assert_eq!(distinct.len(), keys.len());
+    let error = Floor::new(&HOST, Machine(8), LEVEL, &ambient(), Path::new("/store")).unwrap_err();
+    assert_eq!(error.to_string(), "manylinux_2_28 is not known for machine 8");
+}
+
+#[test]
+fn a_compiler_for_another_processor_is_told() {
+    let store = tempfile::tempdir().unwrap();
+    let other = if machine() == Machine::X86_64 { Machine::AARCH64 } else { Machine::X86_64 };
+    let floor = Floor::new(&HOST, other, LEVEL, &ambient(), store.path()).unwrap();
+    let TryRun { failed, .. } = run(&floor);
+    assert!(failed.contains(&format!("the object of `single_threaded.c`: it is for {}, not for {other}", machine())), "{failed}");
+    assert!(!floor.is_there());
+}
+
+/// The names of everything that may be copied stay inside, and state never comes in two.
+#[test]
+fn nothing_of_the_archives_is_seen_outside() {
+    let dir = MADE.floor.dir();
+    for name in ["libkiln_shims.a", "libstdc++_nonshared.a"] {
+        let bytes = std::fs::read(dir.join(name)).unwrap();
+        let members = archive::members(&bytes).unwrap();
+        assert!(members.len() >= SHIMS.len());
+        for member in members {
+            let object = elf::relocatable(member.data).unwrap();
+            let seen =
+                object.defined.iter().find(|symbol| symbol.binding != elf::Binding::Local && symbol.visibility != Visibility::Hidden);
+            assert_eq!(seen, None, "{}", member.name);
+        }
+    }
+    let static_cxx = std::fs::read(&HOST.runtime.static_cxx.as_ref().unwrap().path).unwrap();
+    let baseline = Baseline::of(machine()).unwrap();
+    let shared: BTreeSet<&str> =
+        baseline.entries().iter().filter(|entry| entry.library == "libstdc++.so.6").map(|entry| entry.name.as_str()).collect();
+    let made = nonshared(&static_cxx, &shared, &BTreeSet::new()).unwrap();
+    let all = archive::members(&static_cxx).unwrap().len();
+    assert_eq!(made.members + made.rejected.len(), all);
+    let rejected: Vec<&str> = made.rejected.iter().map(|rejected| rejected.member.as_str()).collect();
+    for member in ["locale.o", "eh_globals.o", "globals_io.o", "mutex.o", "future.o", "system_error.o", "ctype.o"] {
+        assert!(rejected.contains(&member), "{member} in {rejected:?}");
+    }
+    for member in ["fs_path.o", "floating_to_chars.o", "memory_resource.o", "futex.o"] {
+        assert!(!rejected.contains(&member), "{member} in {rejected:?}");
+    }
+    assert!((20..50).contains(&rejected.len()), "{rejected:?}");
+}
+
+/// Every shim is called, with the code that each level makes of the headers' inline functions.
+#[test]
+fn every_shim_does_its_work() {
+    for level in ["-O0", "-Os", "-O2"] {
+        let dir = tempfile::tempdir().unwrap();
+        let library = extension(dir.path(), &data("shims.cpp"), &[level], &[]);
+        assert_eq!(beyond(&library), Vec::<String>::new(), "{level}");
+        assert_eq!(library.exports.iter().map(|export| export.name.as_str()).collect::<Vec<_>>(), ["check"], "{level}");
+        // The functions of this system must not stand in for the shims.
+        let output = Command::new("nm").args(["--defined-only", "--format=just-symbols"]).arg(dir.path().join("x.so")).output().unwrap();
+        let symbols = String::from_utf8_lossy(&output.stdout);
+        let defined: BTreeSet<&str> = symbols.lines().collect();
+        let missing: Vec<&&str> = SHIMS.iter().flat_map(|shim| shim.names).filter(|name| !defined.contains(**name)).collect();
+        assert!(missing.is_empty(), "{level}: {missing:?}");
+        run_check(dir.path());
+    }
+}
+
+#[test]
+fn a_name_beyond_the_floor_gets_no_provider() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("new.c");
+    std::fs::write(
+        &source,
+        "#include <malloc.h>\nextern \"C\" __attribute__((visibility(\"default\"))) unsigned long check() { return mallinfo2().arena; }\n",
+    )
+    .unwrap();
+    let library = extension(dir.path(), &source, &["-O2", "-x", "c++"], &[]);
+    assert_eq!(beyond(&library), ["mallinfo2@None of None"]);
+    assert!(!MADE.floor.names().unwrap().contains("mallinfo2"));
+
+    // Even what asks for nothing has its versions.
+    std::fs::write(&source, "extern \"C\" __attribute__((visibility(\"default\"))) int check() { return 0; }\n").unwrap();
+    let library = extension(dir.path(), &source, &["-O2", "-x", "c++"], &[]);
+    assert_eq!(beyond(&library), Vec::<String>::new());
+    assert_eq!(library.needed, ["libc.so.6"]);
+}
+
+#[test]
+fn names_are_those_that_links_find() {
+    let names = MADE.floor.names().unwrap();
+    for name in ["pow", "pthread_create", "dlsym", "GOMP_parallel", "_Unwind_Resume", "strlcpy", "_ZNSt10filesystem4path8_M_splitEv"] {
+        let found =
+            names.iter().any(|known| known == name || name.starts_with("_ZNSt10filesystem") && known.starts_with("_ZNSt10filesystem"));
+        assert!(found, "{name}");
+    }
+    assert!(SHIMS.iter().flat_map(|shim| shim.names).all(|name| names.contains(*name)));
+}
+
+#[test]
+fn floors_have_the_names_of_their_policies() {
+    for choice in FloorChoice::all() {
+        assert_eq!(FloorChoice::parse(choice.as_str()), Some(choice));
+    }
+    assert_eq!(FloorChoice::default().as_str(), "manylinux_2_28");
+    assert_eq!(FloorChoice::parse("manylinux2014"), None);
+}
+
+/// The embedded lists against the libraries of this system, which are newer and only ever add names.
+#[test]
+fn the_lists_are_what_newer_libraries_say() {
+    let baseline = Baseline::of(machine()).unwrap();
+    let runtime = &HOST.runtime;
+    let read = |name: &str| elf::dynamic_file(&runtime.libraries.iter().find(|file| file.name == name).unwrap().path).unwrap();
+    for soname in ["libstdc++.so.6", "libgcc_s.so.1"] {
+        let cut = lists::cut(LEVEL, &read(soname));
+        let listed: Vec<_> = baseline.entries().iter().filter(|entry| entry.library == soname).cloned().collect();
+        assert!(cut.len() > 100);
+        let name = |entry: &kiln_object::baseline::Entry| (entry.name.clone(), entry.version.clone(), entry.default, entry.weak);
+        let (cut, listed): (BTreeSet<_>, BTreeSet<_>) = (cut.iter().map(name).collect(), listed.iter().map(name).collect());
+        assert_eq!(cut.symmetric_difference(&listed).collect::<Vec<_>>(), Vec::<&_>::new(), "{soname}");
+    }
+    let of_glibc: Vec<_> = baseline
+        .entries()
+        .iter()
+        .filter(|entry| entry.version.starts_with("GLIBC_") && entry.library != "libresolv.so.2")
+        .cloned()
+        .collect();
+    let libraries: Vec<Dynamic> = runtime.libraries.iter().map(|file| elf::dynamic_file(&file.path).unwrap()).collect();
+    // The only ones that glibc has dropped since.
+    let known = ["malloc_get_state", "malloc_set_state"];
+    for entry in lists::dropped(&of_glibc, &libraries) {
+        assert!(known.contains(&entry.name.as_str()) || entry.library == "libutil.so.1", "{entry:?}");
+    }
+}
+
+#[test]
+fn lists_are_written_as_they_are_read() {
+    for machine in [Machine::X86_64, Machine::AARCH64] {
+        let entries = Baseline::of(machine).unwrap().entries();
+        assert_eq!(Baseline::parse(&lists::text(entries)).unwrap().entries(), entries);
+        assert!(entries.iter().all(|entry| lists::is_allowed(LEVEL, &entry.version)), "{machine}");
+    }
+    for (node, allowed) in
+        [("GLIBC_2.28", true), ("GLIBC_2.29", false), ("GLIBC_2.4", true), ("GLIBCXX_3.4.25", false), ("GLIBC_PRIVATE", false)]
+    {
+        assert_eq!(lists::is_allowed(LEVEL, node), allowed, "{node}");
+    }
+}
+
+/// A table of two libraries, two versions and two targets, byte by byte.
+#[test]
+fn tables_of_glibc_are_read() {
+    let mut table = vec![2];
+    table.extend(b"c\0pthread\0");
+    table.extend([3, 2, 17, 0, 2, 28, 0, 2, 34, 0]);
+    table.push(2);
+    table.extend(b"x86_64-linux-gnu\0aarch64-linux-gnu\0");
+    table.extend(2u16.to_le_bytes());
+    // f: for both, in libpthread (and more to come) at 2.17; then in libc at 2.28 and 2.34, aarch64 only.
+    table.extend(b"f\0");
+    table.extend([0b11, 1, 0x80, 0b10, 0x80, 1, 2 | 0x80]);
+    let functions = table.len();
+    table.extend(1u16.to_le_bytes());
+    table.extend(b"d\0");
+    table.extend([0b11, 8, 0x80, 0x80]);
+    let lines = |machine| lists::text(&lists::of_abilists(&table, LEVEL, machine).unwrap());
+    insta::assert_snapshot!(lines(Machine::X86_64), @r"
+    libc.so.6 d GLIBC_2.17 default OBJECT GLOBAL 8
+    libpthread.so.0 f GLIBC_2.17 default FUNC GLOBAL 0
+    ");
+    insta::assert_snapshot!(lines(Machine::AARCH64), @r"
+    libc.so.6 d GLIBC_2.17 default OBJECT GLOBAL 8
+    libc.so.6 f GLIBC_2.28 default FUNC GLOBAL 0
+    libpthread.so.0 f GLIBC_2.17 default FUNC GLOBAL 0
+    ");
+    assert!(lists::of_abilists(&table, LEVEL, Machine(8)).is_err());
+    // It may end behind a whole part.
+    for length in (0..table.len()).filter(|length| *length != functions) {
+        assert!(lists::of_abilists(&table[..length], LEVEL, Machine::X86_64).is_err(), "{length}");
+    }
+}
