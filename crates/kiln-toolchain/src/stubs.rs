@@ -17,24 +17,34 @@ use kiln_object::demangle::demangle;
 use kiln_object::elf::{self, Machine, Relocatable, SymbolKind};
 use kiln_object::stub::{Stub, Symbol};
 
+use crate::floor::Floor;
 use crate::host::{HostRuntime, RuntimeError};
-use crate::names::{LibraryExports, NameSet, PythonVersion};
+use crate::names::{LibraryExports, NameSet, PythonVersion, is_of_runtime};
 
 pub use self::message::{Reason, Unresolved};
 pub use self::resolve::{Resolution, Wanted};
 
-/// The names of the host's runtime, read when they are first asked for and then kept.
+/// The names of what a compiler links by itself, read when they are first asked for and then kept.
 #[derive(Debug)]
 pub struct RuntimeNames {
     runtime: HostRuntime,
+    floor: Option<Arc<Floor>>,
     digest: String,
     names: OnceLock<Result<NameSet, RuntimeError>>,
+    of_host: OnceLock<Result<NameSet, RuntimeError>>,
 }
 
 impl RuntimeNames {
     /// The names of `runtime`; reads nothing yet.
     pub fn new(runtime: HostRuntime) -> Self {
-        Self { digest: runtime.digest(), runtime, names: OnceLock::new() }
+        Self { digest: runtime.digest(), runtime, floor: None, names: OnceLock::new(), of_host: OnceLock::new() }
+    }
+
+    /// The names of a link that keeps to `floor`, whose directory must be there when they are first asked for; the compiler's own
+    /// static parts come from `runtime`.
+    pub fn of_floor(floor: Arc<Floor>, runtime: HostRuntime) -> Self {
+        let digest = format!("{} {}", floor.key(), runtime.digest());
+        Self { digest, floor: Some(floor), ..Self::new(runtime) }
     }
 
     /// The names.
@@ -42,7 +52,23 @@ impl RuntimeNames {
     /// # Errors
     /// When a file of the runtime cannot be read; the same error each time.
     pub fn get(&self) -> Result<&NameSet, &RuntimeError> {
-        self.names.get_or_init(|| self.runtime.names()).as_ref()
+        let read = || match &self.floor {
+            None => self.runtime.names(),
+            Some(floor) => {
+                let mut names = floor.names().map_err(|(path, cause)| RuntimeError { path, cause })?;
+                names.extend(self.runtime.static_names()?);
+                Ok(NameSet::exact(names))
+            }
+        };
+        self.names.get_or_init(read).as_ref()
+    }
+
+    /// The floor that keeps `name` out, when the host's runtime has it.
+    fn kept_out(&self, name: &str) -> Option<Reason> {
+        let floor = self.floor.as_ref()?;
+        let of_host = self.of_host.get_or_init(|| self.runtime.names()).as_ref().ok()?;
+        let rest_is_missing = is_of_runtime(name) && self.runtime.static_cxx.is_none();
+        of_host.contains(name).then(|| Reason::BeyondFloor { floor: floor.level(), rest_is_missing })
     }
 }
 

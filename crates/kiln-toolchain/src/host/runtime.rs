@@ -55,7 +55,10 @@ pub(super) const LIBRARIES: Names = &[
     ("ld-linux-aarch64.so.1", C),
 ];
 
-pub(super) const ARCHIVES: Names = &[("libgcc.a", CXX), ("libc_nonshared.a", None), ("libpthread_nonshared.a", None)];
+/// The compiler's support library.
+const SUPPORT: &str = "libgcc.a";
+
+pub(super) const ARCHIVES: Names = &[(SUPPORT, CXX), ("libc_nonshared.a", None), ("libpthread_nonshared.a", None)];
 
 pub(super) const OBJECTS: Names = &[("crti.o", C), ("crtbeginS.o", CXX), ("crtendS.o", CXX), ("crtn.o", C)];
 
@@ -92,21 +95,44 @@ impl HostRuntime {
             names.extend(library.exports.into_iter().map(|export| export.name));
         }
         for file in &self.archives {
-            let data = read(&file.path)?;
-            let index = archive::symbol_index(&data).map_err(|cause| error(&file.path, cause))?;
-            names.extend(index.into_iter().map(|entry| entry.name.to_owned()));
+            names.extend(names_of_archive(file)?);
         }
+        names.extend(self.names_of_objects()?);
+        Ok(NameSet::exact(names))
+    }
+
+    /// The names that come with every link whatever the shared libraries are: those of the compiler's support library and of the
+    /// start-up objects.
+    ///
+    /// # Errors
+    /// As [`HostRuntime::names`].
+    pub(crate) fn static_names(&self) -> Result<BTreeSet<String>, RuntimeError> {
+        let mut names = self.names_of_objects()?;
+        for file in self.archives.iter().filter(|file| file.name == SUPPORT) {
+            names.extend(names_of_archive(file)?);
+        }
+        Ok(names)
+    }
+
+    fn names_of_objects(&self) -> Result<BTreeSet<String>, RuntimeError> {
+        let mut names = BTreeSet::new();
         for file in &self.objects {
             let object = elf::relocatable(&read(&file.path)?).map_err(|cause| error(&file.path, cause))?;
             let seen = object.defined.into_iter().filter(|symbol| symbol.binding != elf::Binding::Local);
             names.extend(seen.map(|symbol| symbol.name));
         }
-        Ok(NameSet::exact(names))
+        Ok(names)
     }
 
     fn files(&self) -> impl Iterator<Item = &RuntimeFile> {
         self.libraries.iter().chain(&self.archives).chain(&self.objects)
     }
+}
+
+fn names_of_archive(file: &RuntimeFile) -> Result<Vec<String>, RuntimeError> {
+    let data = read(&file.path)?;
+    let index = archive::symbol_index(&data).map_err(|cause| error(&file.path, cause))?;
+    Ok(index.into_iter().map(|entry| entry.name.to_owned()).collect())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, RuntimeError> {

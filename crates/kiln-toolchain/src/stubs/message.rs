@@ -5,6 +5,7 @@ use std::fmt;
 use kiln_graph::BuiltinError;
 use kiln_object::demangle::demangle;
 
+use crate::floor::FloorLevel;
 use crate::names::PythonVersion;
 
 /// Why a name has no provider.
@@ -39,6 +40,13 @@ pub enum Reason {
     NoPython,
     /// It belongs to the C++ runtime, and the host's does not have it.
     NotInRuntime,
+    /// The host's libraries have it, those of the floor do not.
+    BeyondFloor {
+        /// The floor.
+        floor: FloorLevel,
+        /// Whether the static C++ library of the compiler, which may have it, is not installed.
+        rest_is_missing: bool,
+    },
     /// It is declared hidden: only the extension itself could define it.
     Hidden,
 }
@@ -62,6 +70,9 @@ impl fmt::Display for Reason {
             Self::NotLimitedApi => f.write_str("it is not in Python's limited API"),
             Self::NoPython => f.write_str("this extension may not use Python's names"),
             Self::NotInRuntime => f.write_str("it belongs to the C++ runtime, and the one of the host compiler does not have it"),
+            Self::BeyondFloor { floor, .. } => {
+                write!(f, "this system has it, but it is not in the baseline of {floor}, and no shim stands in for it")
+            }
             Self::Hidden => f.write_str("it is declared hidden, and no source of this extension defines it"),
         }
     }
@@ -82,6 +93,16 @@ impl Reason {
             }
             Self::NoPython => "extensions of this framework are loaded without Python".to_owned(),
             Self::NotInRuntime => "were the headers of another C++ library used? otherwise choose another compiler with `--cxx`".to_owned(),
+            Self::BeyondFloor { rest_is_missing: true, .. } => {
+                "install the C++ library as an archive: `libstdc++-N-dev` on Debian and Ubuntu, \
+                 `libstdc++-static` on Fedora and RHEL"
+                    .to_owned()
+            }
+            Self::BeyondFloor { .. } => {
+                "use an older function; `floor = \"host\"` under `[build]` in `kiln.toml` gives up loading on older \
+                 systems"
+                    .to_owned()
+            }
             Self::Hidden => "list the source that defines it in `src`, or remove the attribute that hides it".to_owned(),
         }
     }

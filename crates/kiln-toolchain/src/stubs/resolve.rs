@@ -113,6 +113,9 @@ impl LinkNames {
         if known_weak {
             return Ok(Source::Settled);
         }
+        if let Some(reason) = self.runtime.kept_out(name) {
+            return Err(reason);
+        }
         if is_of_runtime(name) {
             return Err(Reason::NotInRuntime);
         }
