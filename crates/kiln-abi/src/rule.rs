@@ -54,7 +54,7 @@ rules! {
     /// The entry point is exported.
     EntryPoint = "entry-point",
     /// Nothing but entry points is exported.
-    Export = "export",
+    Export = "exports",
     /// No symbol is unique in the whole process.
     UniqueSymbol = "unique-symbol",
     /// There is no copy of the C++ runtime or of the unwinder inside.

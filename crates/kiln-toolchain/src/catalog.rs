@@ -4,6 +4,7 @@ use kiln_format::Version;
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::names::LibraryExports;
 use crate::toolchain::CxxLevel;
 
 /// The catalog that is compiled in.
@@ -59,6 +60,16 @@ struct RawRelease {
     cuda: Option<String>,
     cxx: String,
     names: String,
+}
+
+impl TorchRelease {
+    /// What its libraries export, in link order.
+    ///
+    /// # Errors
+    /// When the compiled-in data is damaged; the tests see to it that it is not.
+    pub fn exports(&self) -> Result<Vec<LibraryExports>, Error> {
+        crate::names::of_catalog(&self.names)
+    }
 }
 
 impl Catalog {

@@ -14,6 +14,7 @@ use kiln_toolchain::{Provider, Provisioner, TorchToolchain};
 use rustix::fs::{Access, access};
 
 use crate::build_error::{BuildError, Report};
+use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
 use crate::config_check;
 use crate::event::Event;
 use crate::git::{self, GitTool, Scm};
@@ -24,7 +25,6 @@ use crate::plan::{BuildPlan, PlanRequest, PlannedVariant, can_build, plan};
 use crate::project::{self, Project};
 use crate::record::{BuildRecord, Proven, Stage, StepRecord, ToolchainRecord, VariantRecord};
 use crate::replace;
-use crate::verify::verify_extension;
 
 /// A project whose configuration was checked, and the matrix that it is built for.
 #[derive(Debug)]
@@ -172,7 +172,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     let root = &checked.project.root;
     let selection = checked.choose(options.target, options.set, &with_system_torch(options.filters.clone(), &services.torch))?;
     if selection.variants.is_empty() {
-        return Err(BuildError::NothingSelected);
+        return Err(BuildError::NothingSelected { reasons: selection.reasons() });
     }
     let sources = project::source_set(root, build)?;
     let mut own: Vec<&Path> = project::OWN.iter().map(Path::new).collect();
@@ -295,9 +295,6 @@ fn package_variant(
         Some(_) if !outcome.is_target_ok(&name) => return Err(None),
         Some(extension) => Some(outcome.output_path(extension)),
     };
-    if let Some(library) = &library {
-        verify_extension(library, &variant.ops_id).map_err(|error| Some(Report::of(&error, error.code(), error.hint())))?;
-    }
     let build = prepared.checked.build().map_err(|error| Some(Report::from(&error)))?;
     let os = variant.selected.target.map_or(Os::Linux, |target| target.os);
     let library = library.as_deref().map(|library| (library, os));
@@ -305,8 +302,47 @@ fn package_variant(
     let provenance = package::provenance(services.builder.clone(), &prepared.scm, prepared.dirty);
     let selected = &variant.selected;
     let metadata = package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &[], provenance).map_err(package_error)?;
-    let placed = package::place(out_dir, &name, &contents, &metadata).map_err(package_error)?;
+    let inspect = |dir: &Path| inspect(prepared, services, variant, outcome, dir);
+    let placed = package::place(out_dir, &name, &contents, &metadata, &inspect).map_err(package_error)?;
     Ok((placed, Stage::Linked))
+}
+
+/// Runs the checks on a variant's directory and tells what they say. False: it must not be put in place.
+fn inspect(prepared: &Prepared<'_>, services: &Services<'_>, variant: &PlannedVariant, outcome: &Outcome, dir: &Path) -> bool {
+    let project = &prepared.checked.project.root;
+    let torch = variant.selected.torch().and_then(|used| prepared.torch.get(&used.release));
+    let objects: Vec<(String, PathBuf)> =
+        variant.objects.iter().map(|object| (object.source.clone(), outcome.output_path(&object.output))).collect();
+    let floor = applied_floor(prepared, variant);
+    let built = BuiltVariant {
+        variant: &variant.selected.variant,
+        id: &variant.ops_id,
+        floor: check::floor_policy(&floor),
+        torch: &torch.map(|torch| TorchNames::of(&torch.exports)).unwrap_or_default(),
+        objects: &objects,
+        host_paths: &[project, services.cache_dir].map(|path| path.display().to_string()),
+    };
+    let name = variant.selected.variant.name();
+    match check_built(dir, &built) {
+        Ok(report) => {
+            let ok = report.is_ok();
+            let remarks = report.findings.into_iter().map(Remark::from).chain(report.failures.into_iter().map(Remark::from));
+            for remark in remarks {
+                (services.events)(&Event::Remark { variant: name.clone(), remark });
+            }
+            ok
+        }
+        Err(error) => {
+            (services.events)(&Event::Warning { message: error.to_string() });
+            false
+        }
+    }
+}
+
+/// The floor that a variant was linked for, as the build record keeps it: the policy, and the newest version of each library. Empty
+/// while links take what the host has.
+fn applied_floor(_prepared: &Prepared<'_>, _variant: &PlannedVariant) -> BTreeMap<String, String> {
+    BTreeMap::new()
 }
 
 /// With a torch of the system, only the rows of its minor can be built.
@@ -407,7 +443,7 @@ fn variant_record(
         toolchains,
         archs: Vec::new(),
         archs_narrowed: false,
-        floor: BTreeMap::new(),
+        floor: applied_floor(prepared, variant),
         steps,
         proven: Proven { stage, by },
     }

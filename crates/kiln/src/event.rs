@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use kiln_toolchain::FetchEvent;
 
 use crate::build_error::Report;
+use crate::check::Remark;
 use crate::record::Stage;
 
 /// What happened.
@@ -26,6 +27,13 @@ pub enum Event {
     },
     /// A step of the graph.
     Graph(kiln_graph::Event),
+    /// What the checks of a built variant say, before it is put in place.
+    Remark {
+        /// Name of the variant.
+        variant: String,
+        /// The finding, or the check that could not run.
+        remark: Remark,
+    },
     /// A variant stands in the output directory, whole.
     VariantFinished {
         /// Name of the variant.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln_backend::{Backend, BackendError, Component, Framework, Lowering, Machine, TorchFramework};
+use kiln_backend::{Backend, BackendError, Component, Framework, Lowering, Machine, ObjectFile, TorchFramework};
 use kiln_format::variant::Cpu;
 use kiln_format::{BackendName, Build, Dependency, OpsId, ProjectPath, Spanned, Version};
 use kiln_graph::{Graph, GraphError, OutputRef, PathRef, RootBinding, RootKind, RootName};
@@ -51,6 +51,8 @@ pub struct PlannedVariant {
     pub ops_id: OpsId,
     /// The extension, and its file name in the variant; none for noarch.
     pub extension: Option<OutputRef>,
+    /// The objects that it is linked from, by source; without those that Kiln adds.
+    pub objects: Vec<ObjectFile>,
 }
 
 /// One graph for all variants.
@@ -162,8 +164,8 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
         let variant = selected.variant.name();
         let no_toolchain = || PlanError::NoToolchain { variant: variant.clone() };
         let ops_id = request.ops_ids.get(&selected.backend).cloned().ok_or_else(no_toolchain)?;
-        let extension = match selected.kind {
-            Kind::Noarch => None,
+        let (extension, objects) = match selected.kind {
+            Kind::Noarch => (None, Vec::new()),
             Kind::TvmFfi(_) => return Err(PlanError::NoFramework { variant, kind: selected.kind.as_str() }),
             Kind::Torch | Kind::TorchStable(_) => {
                 let backend = backend(selected.backend)
@@ -178,13 +180,14 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                 let machine = machine(selected).ok_or_else(no_toolchain)?;
                 let mut lowering =
                     Lowering { graph: &mut graph, host, runtime, machine, project: project.clone(), ambient: request.ambient };
-                Some(extend(request, &variant, backend, &framework, &mut lowering)?)
+                let (extension, objects) = extend(request, &variant, backend, &framework, &mut lowering)?;
+                (Some(extension), objects)
             }
         };
         if let Some(extension) = &extension {
             graph.add_target(variant, vec![extension.clone()])?;
         }
-        variants.push(PlannedVariant { selected: selected.clone(), ops_id, extension });
+        variants.push(PlannedVariant { selected: selected.clone(), ops_id, extension, objects });
     }
     Ok(BuildPlan { graph, variants })
 }
@@ -197,14 +200,14 @@ fn machine(selected: &Selected) -> Option<Machine> {
     })
 }
 
-/// Adds the steps of one compiled variant and gives its extension.
+/// Adds the steps of one compiled variant and gives its extension, and the objects that it is linked from.
 fn extend(
     request: &PlanRequest<'_>,
     variant: &str,
     backend: &dyn Backend,
     framework: &dyn Framework,
     lowering: &mut Lowering<'_>,
-) -> Result<OutputRef, PlanError> {
+) -> Result<(OutputRef, Vec<ObjectFile>), PlanError> {
     let part = backend.torch_part();
     let in_table = |table: &str| {
         let table = table.to_owned();
@@ -218,7 +221,8 @@ fn extend(
     if objects.is_empty() {
         return Err(PlanError::NoUnit { variant: variant.to_owned() });
     }
-    framework.link(lowering, &part, &objects).map_err(in_table(request.build.framework.table_name()))
+    let extension = framework.link(lowering, &part, &objects).map_err(in_table(request.build.framework.table_name()))?;
+    Ok((extension, objects))
 }
 
 /// The framework's own sources, then the backend's kernels in file order.

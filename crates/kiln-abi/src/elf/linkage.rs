@@ -67,13 +67,7 @@ pub(super) fn check_exports(check: &mut Check<'_, '_>) {
     if let Some(id) = check.expected.id
         && check.expected.framework != Some(Framework::TvmFfi)
     {
-        let entry = format!("{PYTHON_ENTRY}{id}");
-        if !dynamic.exports.iter().any(|export| export.name == entry) {
-            let detail = format!("the extension does not define `{entry}`, the function that an import calls");
-            let evidence = format!("no `{entry}` in the dynamic symbol table");
-            let fix = "put `REGISTER_EXTENSION(TORCH_EXTENSION_NAME)` into one of the [torch] sources";
-            check.file(Rule::EntryPoint, Level::Error, detail, evidence, fix);
-        }
+        entry_point(check, id);
     }
     static_runtime(check);
     for export in &dynamic.exports {
@@ -86,6 +80,29 @@ pub(super) fn check_exports(check: &mut Check<'_, '_>) {
             check.export(Rule::Export, level, name, detail, "compile with `-fvisibility=hidden` and link with a version script");
         }
     }
+}
+
+/// Python calls one function, whose name ends with the module's.
+fn entry_point(check: &mut Check<'_, '_>, id: &str) {
+    let entry = format!("{PYTHON_ENTRY}{id}");
+    let exports = &check.dynamic.exports;
+    if exports.iter().any(|export| export.name == entry) {
+        return;
+    }
+    let others: Vec<String> =
+        exports.iter().filter(|export| export.name.starts_with(PYTHON_ENTRY)).map(|export| shown(&export.name)).collect();
+    let (detail, fix) = if others.is_empty() {
+        (
+            format!("the extension does not define `{entry}`, by which Python loads it"),
+            "put `REGISTER_EXTENSION(TORCH_EXTENSION_NAME)` and `#include \"registration.h\"` into one of the [torch] sources",
+        )
+    } else {
+        (
+            format!("the extension defines {}, but Python looks for `{entry}`", others.join(", ")),
+            "write `REGISTER_EXTENSION(TORCH_EXTENSION_NAME)`: the name is made for each build",
+        )
+    };
+    check.file(Rule::EntryPoint, Level::Error, detail, format!("no `{entry}` in the dynamic symbol table"), fix);
 }
 
 fn is_entry_point(check: &Check<'_, '_>, export: &Export) -> bool {

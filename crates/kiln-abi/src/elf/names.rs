@@ -14,8 +14,8 @@ use crate::rule::Rule;
 
 /// Who provides a name, as far as is known.
 enum Provider {
-    /// This library, which the file needs.
-    Needed(String),
+    /// A library that the file needs.
+    Needed,
     /// This library, which the file does not need.
     NotNeeded(String),
     /// One of these, of which it is not known what they export.
@@ -31,17 +31,21 @@ pub(super) fn check(check: &mut Check<'_, '_>) {
         if is_of_python(&import.name) || (import.weak && may_be_missing(&import.name)) {
             continue;
         }
+        // What is known of torch's libraries leaves out what their own link copied out of the C++ runtime.
+        if import.name.starts_with("_Z")
+            && is_of_runtime(&import.name)
+            && let Some(library) = check.dynamic.needed.iter().find(|library| is_of_torch(library))
+        {
+            let name = shown(&import.name);
+            let detail =
+                format!("{name} is of the C++ runtime and has no version: only a copy inside {library} and the like could provide it");
+            let fix =
+                "link `-lstdc++` before torch's libraries, or torch's libraries without such names: another torch may not have the copy";
+            check.import(Rule::RuntimeFromTorch, import, detail, fix);
+            continue;
+        }
         match provider(check, &import.name) {
-            Provider::Needed(library) if is_of_runtime(&import.name) && is_of_torch(&library) => {
-                let detail = format!(
-                    "{} is of the C++ runtime and taken from {library}, which has it by accident of its own link",
-                    shown(&import.name)
-                );
-                let fix =
-                    "link `-lstdc++` before torch's libraries, or torch's libraries without such names: another torch may not have it";
-                check.import(Rule::RuntimeFromTorch, import, detail, fix);
-            }
-            Provider::Needed(_) => {}
+            Provider::Needed => {}
             Provider::NotNeeded(library) => {
                 let detail = format!("{} is exported by {library}, which the file does not need", shown(&import.name));
                 let fix = format!("link with {library}: what another module has loaded cannot be relied on");
@@ -68,10 +72,10 @@ fn provider(check: &Check<'_, '_>, name: &str) -> Provider {
     let mut unknown = Vec::new();
     for library in check.dynamic.needed.iter().filter(|library| !is_of_baseline(library)) {
         match (check.expected.known_names)(library, name) {
-            Some(true) => return Provider::Needed(library.clone()),
+            Some(true) => return Provider::Needed,
             Some(false) => {}
             // A library that may not be needed has its own finding, and one that was allowed by hand is believed.
-            None if check.expected.allowed_libraries.contains(library) => return Provider::Needed(library.clone()),
+            None if check.expected.allowed_libraries.contains(library) => return Provider::Needed,
             None if may_need(library, check.expected).is_ok() && crate::libraries::has_node(library, "").is_none() => {
                 unknown.push(library.clone())
             }

@@ -40,6 +40,9 @@ pub enum PackageError {
         /// The name.
         name: String,
     },
+    /// The checks refused the directory, and have said why.
+    #[error("the checks refuse what was built")]
+    Refused,
     /// The directory could not be made or put in place.
     #[error(transparent)]
     Replace(#[from] ReplaceError),
@@ -50,6 +53,7 @@ impl PackageError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Shipped(_) | Self::Changed { .. } | Self::NoLicense | Self::Clash { .. } => "package",
+            Self::Refused => "checks",
             Self::Io { .. } | Self::Replace(_) => "output",
         }
     }
@@ -62,7 +66,7 @@ impl PackageError {
             Self::Changed { .. } => "run the command again",
             Self::NoLicense => "add `license` under `[general]`",
             Self::Clash { .. } => "rename the file",
-            Self::Io { .. } => return None,
+            Self::Io { .. } | Self::Refused => return None,
         };
         Some(hint.to_owned())
     }

@@ -19,7 +19,7 @@ mod tests;
 pub use self::contents::{Contents, library_name};
 pub use self::error::PackageError;
 pub use self::meta::{metadata, provenance};
-pub use self::place::{Placed, place};
+pub use self::place::{Inspect, Placed, place};
 
 /// Name of the metadata file.
 pub const METADATA: &str = "metadata.json";

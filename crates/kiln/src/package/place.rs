@@ -23,11 +23,15 @@ pub enum Placed {
     Replaced,
 }
 
-/// Puts the directory `out/variant` in place, whole or not at all. The digest of `contents` is added to `metadata`.
+/// Looks at a variant's directory before it is put in place, and at one that stays as it is. False: it must not be there.
+pub type Inspect<'a> = dyn Fn(&Path) -> bool + 'a;
+
+/// Puts the directory `out/variant` in place, whole or not at all, unless `inspect` refuses it. The digest of `contents` is added to
+/// `metadata`.
 ///
 /// # Errors
-/// When a file cannot be read or written; what was in place is then still there.
-pub fn place(out: &Path, variant: &str, contents: &Contents, metadata: &Metadata) -> Result<Placed, PackageError> {
+/// When a file cannot be read or written, or the directory is refused; what was in place is then still there.
+pub fn place(out: &Path, variant: &str, contents: &Contents, metadata: &Metadata, inspect: &Inspect<'_>) -> Result<Placed, PackageError> {
     let digest = contents.digest()?;
     let text = Metadata { digest: Some(digest.clone()), ..metadata.clone() }.to_json();
     let mut all = contents.clone();
@@ -35,12 +39,15 @@ pub fn place(out: &Path, variant: &str, contents: &Contents, metadata: &Metadata
 
     let dir = out.join(variant);
     if is_equal(&dir, &all, &digest) {
-        return Ok(Placed::Unchanged);
+        return if inspect(&dir) { Ok(Placed::Unchanged) } else { Err(PackageError::Refused) };
     }
     let existed = fs::symlink_metadata(&dir).is_ok();
     let staging = Staging::new(out, variant)?;
     for (name, entry) in &all.files {
         write(staging.path(), name, entry, digest.files.get(name))?;
+    }
+    if !inspect(staging.path()) {
+        return Err(PackageError::Refused);
     }
     staging.commit()?;
     Ok(if existed { Placed::Replaced } else { Placed::New })

@@ -62,7 +62,7 @@ impl Fixture {
     }
 
     fn place(&self) -> Placed {
-        place(&self.out(), "v", &self.contents(), &self.metadata(BackendName::Cpu, Kind::Torch, &[])).unwrap()
+        place(&self.out(), "v", &self.contents(), &self.metadata(BackendName::Cpu, Kind::Torch, &[]), &|_| true).unwrap()
     }
 }
 
@@ -235,7 +235,7 @@ fn a_failing_package_leaves_the_old_directory() {
     let before = tree(&fixture.out());
     let mut contents = fixture.contents();
     contents.files.insert("gone.py".into(), Entry { source: Source::File("/nowhere/gone.py".into()), executable: false });
-    let error = place(&fixture.out(), "v", &contents, &fixture.metadata(BackendName::Cpu, Kind::Torch, &[])).unwrap_err();
+    let error = place(&fixture.out(), "v", &contents, &fixture.metadata(BackendName::Cpu, Kind::Torch, &[]), &|_| true).unwrap_err();
     assert_eq!(error.to_string(), "failed to read `/nowhere/gone.py`");
     assert_eq!(tree(&fixture.out()), before);
 }
@@ -256,4 +256,27 @@ fn names_of_libraries() {
         [Os::Linux, Os::Darwin, Os::Windows].map(|os| library_name(&id, os)),
         ["_my_relu_cpu_1.abi3.so", "_my_relu_cpu_1.abi3.so", "_my_relu_cpu_1.pyd"]
     );
+}
+
+/// What the checks refuse is not put in place, and what is there stays.
+#[test]
+fn a_refused_directory_is_not_placed() {
+    let fixture = Fixture::torch();
+    let place = |answer: bool| {
+        let looked = std::cell::RefCell::new(Vec::new());
+        let inspect = |dir: &Path| {
+            looked.borrow_mut().push((dir.join("_ops.py").is_file(), dir.join(METADATA).is_file()));
+            answer
+        };
+        let metadata = fixture.metadata(BackendName::Cpu, Kind::Torch, &[]);
+        let result = place(&fixture.out(), "v", &fixture.contents(), &metadata, &inspect);
+        assert_eq!(looked.into_inner(), [(true, true)], "a whole directory is looked at, once");
+        result
+    };
+    assert!(matches!(place(false), Err(PackageError::Refused)));
+    assert_eq!(fs::read_dir(fixture.out()).unwrap().count(), 0);
+    assert_eq!(place(true).unwrap(), Placed::New);
+    let before = tree(&fixture.out());
+    assert!(matches!(place(false), Err(PackageError::Refused)));
+    assert_eq!(tree(&fixture.out()), before);
 }

@@ -51,6 +51,12 @@ pub(crate) enum Command {
     /// Build variants into `build/`
     #[command(visible_alias = "build-and-copy")]
     Build(Build),
+    /// Check what was built: projects, variants, shared objects
+    Check(Check),
+    /// Check the shared objects of all built variants
+    CheckAbi(CheckAbi),
+    /// Check metadata, digests and names of all built variants
+    CheckBuilds(CheckBuilds),
     /// Check `build.toml` and the layout of the project; silent when all is well
     CheckConfig(CheckConfig),
     /// Recompute the digests of built variants and rewrite their `metadata.json`
@@ -150,6 +156,87 @@ pub(crate) enum ReportFormat {
     Human,
     /// JSON
     Json,
+}
+
+/// How strict checks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckProfile {
+    /// Extensions that a loader imports: every rule
+    Extension,
+    /// Libraries that others link with: what an old system must offer them
+    Library,
+}
+
+/// Form of a report of checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckFormat {
+    /// Text
+    Human,
+    /// JSON
+    Json,
+    /// SARIF 2.1.0
+    Sarif,
+}
+
+/// `kiln check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Projects, output directories, variants, other directories, or files
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Report this rule only; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub(crate) only: Vec<String>,
+    /// How strict to be
+    #[arg(long, value_enum, default_value_t = CheckProfile::Extension)]
+    pub(crate) profile: CheckProfile,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = CheckFormat::Human)]
+    pub(crate) format: CheckFormat,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+}
+
+/// What shared objects may need.
+#[derive(Debug, Args)]
+pub(crate) struct Limits {
+    /// Manylinux policy
+    #[arg(short, long, value_name = "POLICY", default_value = kiln_abi::DEFAULT_POLICY)]
+    pub(crate) manylinux: String,
+    /// Oldest Python that extensions are for
+    #[arg(short, long, value_name = "VERSION", default_value = "3.9")]
+    pub(crate) python_abi: String,
+    /// Stable ABI of torch instead of the one in a variant's name
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) torch_stable_abi: Option<String>,
+    /// Library that may be needed beyond the known ones; may be repeated
+    #[arg(long = "allow-lib", value_name = "NAME")]
+    pub(crate) allowed_libraries: Vec<String>,
+}
+
+/// `kiln check-abi`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckAbi {
+    #[command(flatten)]
+    pub(crate) dir: KernelDir,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    /// Oldest macOS that extensions are for
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) macos: Option<String>,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = CheckFormat::Human)]
+    pub(crate) format: CheckFormat,
+}
+
+/// `kiln check-builds`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckBuilds {
+    #[command(flatten)]
+    pub(crate) dir: KernelDir,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = CheckFormat::Human)]
+    pub(crate) format: CheckFormat,
 }
 
 /// `kiln check-config`.

@@ -11,6 +11,7 @@ use kiln_graph::{Failure, Reason, StepId};
 use kiln_toolchain::FetchEvent;
 
 use crate::printer::Printer;
+use crate::remarks::remark_text;
 
 /// Writes the event stream as text.
 #[derive(Debug)]
@@ -61,6 +62,7 @@ impl<'a> HumanReporter<'a> {
                 let unchanged = if *changed { "" } else { " (unchanged)" };
                 self.printer.status("Packaged", &format!("{}{unchanged}", directory.with_file_name(variant).display()));
             }
+            Event::Remark { remark, .. } => self.printer.stderr(remark_text(self.printer, remark).as_bytes()),
             Event::VariantFailed { variant, reason: Some(Report { code, message, causes, hint }) } => {
                 let message = format!("failed to make `{variant}`: {message}");
                 self.printer.stderr(self.printer.error_text(code, &message, causes, hint.as_deref()).as_bytes());

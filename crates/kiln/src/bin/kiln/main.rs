@@ -9,6 +9,7 @@ mod exit;
 mod human;
 mod json;
 mod printer;
+mod remarks;
 mod settings;
 
 use clap::Parser;
@@ -42,6 +43,9 @@ fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, F
     let settings = Settings::new(&cli.global, environment)?;
     match cli.command {
         Command::Build(args) => commands::build::run(&args, &settings, printer),
+        Command::Check(args) => commands::check::run(&args, printer),
+        Command::CheckAbi(args) => commands::check::abi(&args, printer),
+        Command::CheckBuilds(args) => commands::check::builds(&args, printer),
         Command::CheckConfig(args) => commands::check_config::run(&args, printer),
         Command::Hash(args) => commands::hash::run(&args, printer),
         Command::ListVariants(args) => commands::variants::list(&args, &settings, printer),

@@ -1,0 +1,105 @@
+//! `kiln check`, `kiln check-abi` and `kiln check-builds`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use kiln::check::{BuildRule, CheckError, CheckOptions, Checks, Outcome, check_paths, sarif};
+use kiln_abi::{PolicyError, Profile, PythonVersion, Rule};
+use kiln_format::{Level, Version};
+use serde_json::Value;
+
+use crate::args::{Check, CheckAbi, CheckBuilds, CheckFormat, CheckProfile, Limits};
+use crate::exit::{Exit, Failure};
+use crate::printer::Printer;
+use crate::remarks::remark_text;
+
+pub(crate) fn run(args: &Check, printer: &Printer) -> Result<Exit, Failure> {
+    let known = || Rule::ALL.iter().map(|rule| rule.code()).chain(BuildRule::ALL.iter().map(|rule| rule.code()));
+    if let Some(unknown) = args.only.iter().find(|name| !known().any(|code| code == **name)) {
+        let rules = known().collect::<Vec<_>>().join(", ");
+        return Err(Failure::usage(format!("there is no rule `{unknown}`")).hint(format!("the rules are {rules}")));
+    }
+    let options = CheckOptions {
+        profile: match args.profile {
+            CheckProfile::Extension => Profile::Extension,
+            CheckProfile::Library => Profile::Library,
+        },
+        only: args.only.clone(),
+        ..limits(&args.limits)?
+    };
+    check(&args.paths, &options, args.format, printer)
+}
+
+pub(crate) fn abi(args: &CheckAbi, printer: &Printer) -> Result<Exit, Failure> {
+    if let Some(macos) = &args.macos {
+        // Nothing is checked against it yet: files of macOS end in a failure of their own.
+        Version::parse(macos).map_err(|error| Failure::usage(format!("`--macos {macos}`: {error}")))?;
+    }
+    let options = CheckOptions { checks: Checks { abi: true, builds: false }, ..limits(&args.limits)? };
+    check(std::slice::from_ref(&args.dir.path), &options, args.format, printer)
+}
+
+pub(crate) fn builds(args: &CheckBuilds, printer: &Printer) -> Result<Exit, Failure> {
+    let options = CheckOptions { checks: Checks { abi: false, builds: true }, ..CheckOptions::default() };
+    check(std::slice::from_ref(&args.dir.path), &options, args.format, printer)
+}
+
+fn limits(limits: &Limits) -> Result<CheckOptions, Failure> {
+    let python = PythonVersion::parse(&limits.python_abi)
+        .ok_or_else(|| Failure::usage(format!("`--python-abi {}`: it must be two numbers, such as 3.9", limits.python_abi)))?;
+    let stable_abi = match &limits.torch_stable_abi {
+        None => None,
+        Some(text) => {
+            let version = Version::parse(text).map_err(|error| Failure::usage(format!("`--torch-stable-abi {text}`: {error}")))?;
+            Some(version.major_minor())
+        }
+    };
+    Ok(CheckOptions {
+        policy: limits.manylinux.clone(),
+        python,
+        stable_abi,
+        allowed_libraries: limits.allowed_libraries.iter().cloned().collect(),
+        ..CheckOptions::default()
+    })
+}
+
+fn check(paths: &[PathBuf], options: &CheckOptions, format: CheckFormat, printer: &Printer) -> Result<Exit, Failure> {
+    let outcome = check_paths(paths, options).map_err(failure)?;
+    match format {
+        CheckFormat::Human => human(&outcome, printer),
+        CheckFormat::Json => json(&outcome.to_json(), printer),
+        CheckFormat::Sarif => json(&sarif(&outcome, env!("CARGO_PKG_VERSION")), printer),
+    }
+    Ok(if outcome.is_ok() { Exit::Success } else { Exit::Failure })
+}
+
+fn json(value: &Value, printer: &Printer) {
+    printer.stdout(|out| {
+        let text = serde_json::to_string_pretty(value).map_err(std::io::Error::other)?;
+        writeln!(out, "{text}")
+    });
+}
+
+/// The remarks, and one line that counts.
+fn human(outcome: &Outcome, printer: &Printer) {
+    for remark in &outcome.remarks {
+        printer.stderr(remark_text(printer, remark).as_bytes());
+    }
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let (errors, warnings) = (outcome.count(Level::Error), outcome.count(Level::Warning));
+    let found = match (errors, warnings) {
+        (0, 0) => "nothing found".to_owned(),
+        _ => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
+    };
+    printer.status("Checked", &format!("{}: {found}", count(outcome.files.len(), "file")));
+}
+
+fn failure(error: CheckError) -> Failure {
+    let (exit, code, hint) = match &error {
+        CheckError::Missing { .. } => (Exit::Failure, "path", None),
+        CheckError::Policy(PolicyError::Unknown { .. }) => (Exit::Usage, "usage", None),
+        CheckError::Policy(PolicyError::Damaged { .. }) | CheckError::Catalog(_) => (Exit::Failure, "internal", None),
+        CheckError::Variants(error) => (Exit::Failure, "variants", error.hint().map(str::to_owned)),
+    };
+    Failure { exit, causes: kiln::build_error::causes(&error), hint, ..Failure::new(code, error.to_string()) }
+}

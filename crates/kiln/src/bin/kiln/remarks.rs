@@ -1,0 +1,29 @@
+//! What checks say, as text.
+
+use kiln::check::{Remark, RemarkKind};
+use kiln_format::Level;
+
+use crate::printer::{Printer, Styles};
+
+/// One remark: what is wrong, where, by what, and what to do about it. Each line ends with a line break.
+pub(crate) fn remark_text(printer: &Printer, remark: &Remark) -> String {
+    let Styles { error, warning, reset, .. } = printer.styles;
+    let (style, level) = match remark.level {
+        Level::Error => (error, "error"),
+        Level::Warning => (warning, "warning"),
+        Level::Note => ("", "note"),
+    };
+    let failed = match remark.kind {
+        RemarkKind::Finding => "",
+        RemarkKind::Failure => "the check could not run: ",
+    };
+    let mut text = format!("{style}{level}[{}]{reset}: {failed}{}\n  in {}\n", remark.rule, remark.detail, remark.file);
+    if let Some(evidence) = &remark.evidence {
+        text.push_str(&format!("  found {evidence}\n"));
+    }
+    if !remark.caused_by.is_empty() {
+        text.push_str(&format!("  from {}\n", remark.caused_by.join(", ")));
+    }
+    text.push_str(&printer.hint_text(remark.fix.as_deref()));
+    text
+}

@@ -1,0 +1,228 @@
+//! Checks on demand: of projects, output directories, variants and single files.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kiln_abi::{
+    DEFAULT_POLICY, Expectation, FailureKind, Framework, Origins, Policies, Policy, PolicyError, Profile, PythonVersion, Report, Shape,
+    check_file, check_variant,
+};
+use kiln_format::variant::{ArchFramework, Variant};
+use kiln_format::{MajorMinor, Metadata, OpsId};
+use kiln_toolchain::Catalog;
+use thiserror::Error;
+
+use super::builds::check_builds;
+use super::names::TorchNames;
+use super::remark::Outcome;
+use super::variant::{extension_name, shape, torch_of};
+use crate::hash::{HashError, VariantDir, find_variants};
+use crate::package::METADATA;
+
+/// Which checks to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// Those of objects.
+    pub abi: bool,
+    /// Those of metadata, digests and names.
+    pub builds: bool,
+}
+
+/// How to check.
+#[derive(Clone, Debug)]
+pub struct CheckOptions {
+    /// Which checks.
+    pub checks: Checks,
+    /// How strict to be.
+    pub profile: Profile,
+    /// The manylinux policy, by name or alias.
+    pub policy: String,
+    /// The oldest supported Python.
+    pub python: PythonVersion,
+    /// A stable ABI of torch instead of the one that a variant's name says.
+    pub stable_abi: Option<MajorMinor>,
+    /// Libraries that may be needed beyond the known ones.
+    pub allowed_libraries: BTreeSet<String>,
+    /// Only the findings of these rules; all when empty.
+    pub only: Vec<String>,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        Self {
+            checks: Checks { abi: true, builds: true },
+            profile: Profile::Extension,
+            policy: DEFAULT_POLICY.to_owned(),
+            python: PythonVersion::FLOOR,
+            stable_abi: None,
+            allowed_libraries: BTreeSet::new(),
+            only: Vec::new(),
+        }
+    }
+}
+
+/// Nothing could be checked.
+#[derive(Debug, Error)]
+pub enum CheckError {
+    /// A path does not exist.
+    #[error("there is no file or directory `{}`", path.display())]
+    Missing {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The policy is unknown.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// A directory has no variants.
+    #[error(transparent)]
+    Variants(#[from] HashError),
+    /// The catalog is damaged.
+    #[error(transparent)]
+    Catalog(#[from] kiln_toolchain::Error),
+}
+
+/// Checks every path by what it is: a project or output directory with all its variants, one variant, another directory with all
+/// objects below it, or a file.
+///
+/// # Errors
+/// When a path does not exist, a project has no variants, or an option names what there is not. Anything else that keeps a check from
+/// running is a remark.
+pub fn check_paths(paths: &[PathBuf], options: &CheckOptions) -> Result<Outcome, CheckError> {
+    let policies = Policies::embedded()?;
+    let checker = Checker { options, policy: policies.get(&options.policy)?, catalog: Catalog::embedded()? };
+    let mut outcome = Outcome::default();
+    for path in paths {
+        checker.path(path, &mut outcome)?;
+    }
+    if !options.only.is_empty() {
+        outcome.retain_rules(&options.only);
+    }
+    Ok(outcome)
+}
+
+struct Checker<'a> {
+    options: &'a CheckOptions,
+    policy: &'a Policy,
+    catalog: Catalog,
+}
+
+impl Checker<'_> {
+    fn path(&self, path: &Path, outcome: &mut Outcome) -> Result<(), CheckError> {
+        let Ok(meta) = fs::metadata(path) else { return Err(CheckError::Missing { path: path.to_owned() }) };
+        if !meta.is_dir() {
+            return self.file(path, outcome);
+        }
+        if path.join(METADATA).is_file() || name_of(path).is_some_and(|name| name.parse::<Variant>().is_ok()) {
+            let name = name_of(path).unwrap_or_default();
+            return self.variants(&[VariantDir { name, path: path.to_owned() }], outcome);
+        }
+        match find_variants(path) {
+            Ok(variants) => self.variants(&variants, outcome),
+            // Any other directory: whatever objects there are.
+            Err(_) if self.options.checks.abi && !path.join("build.toml").exists() => {
+                let mut report = Report::default();
+                let name = path.display().to_string();
+                self.with_expectation(None, None, |expected| check_variant(path, &name, Shape::Compiled(None), expected, &mut report))?;
+                outcome.extend(report);
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn variants(&self, variants: &[VariantDir], outcome: &mut Outcome) -> Result<(), CheckError> {
+        if self.options.checks.builds {
+            check_builds(variants, outcome);
+        }
+        if !self.options.checks.abi {
+            return Ok(());
+        }
+        for VariantDir { name, path } in variants {
+            let mut report = Report::default();
+            match name.parse::<Variant>() {
+                Ok(variant) => {
+                    let id = ops_id(path);
+                    let extension = id.as_ref().and_then(|id| extension_name(&variant, id));
+                    self.with_expectation(Some(&variant), id.as_ref(), |expected| {
+                        check_variant(path, name, shape(&variant, extension.as_deref()), expected, &mut report);
+                    })?;
+                }
+                Err(error) => {
+                    let cause = format!("its name is no variant's: {error}");
+                    report.failures.push(kiln_abi::Failure { kind: FailureKind::UnknownVariant, file: name.clone(), cause });
+                }
+            }
+            outcome.extend(report);
+        }
+        Ok(())
+    }
+
+    fn file(&self, path: &Path, outcome: &mut Outcome) -> Result<(), CheckError> {
+        // A file inside a variant is what the variant's name says.
+        let variant_dir = path.parent();
+        let variant = variant_dir.and_then(name_of).and_then(|name| name.parse::<Variant>().ok());
+        let id = variant_dir.and_then(ops_id).filter(|id| {
+            let extension = variant.as_ref().and_then(|variant| extension_name(variant, id));
+            extension.is_some() && extension == name_of(path)
+        });
+        let mut report = Report::default();
+        self.with_expectation(variant.as_ref(), id.as_ref(), |expected| {
+            check_file(path, &path.display().to_string(), expected, &mut report);
+        })?;
+        outcome.extend(report);
+        Ok(())
+    }
+
+    fn with_expectation(
+        &self,
+        variant: Option<&Variant>,
+        id: Option<&OpsId>,
+        check: impl FnOnce(&Expectation<'_>),
+    ) -> Result<(), CheckError> {
+        let stable = self.options.stable_abi.map(Framework::TorchStable);
+        let framework = stable.or(match variant {
+            Some(Variant::Arch(arch)) => match arch.framework {
+                ArchFramework::TorchCxx { .. } => Some(Framework::Torch),
+                ArchFramework::TorchStable { version } => Some(Framework::TorchStable(version)),
+                ArchFramework::TvmFfi { .. } => Some(Framework::TvmFfi),
+            },
+            _ => None,
+        });
+        let names = TorchNames::of_catalog(&self.catalog, framework, variant.and_then(torch_of))?;
+        let origins = Origins::default();
+        let known_names = |soname: &str, name: &str| names.exports(soname, name);
+        let expected = Expectation {
+            profile: self.options.profile,
+            floor: Some(self.policy),
+            framework: None,
+            compute: None,
+            platform: None,
+            id: id.map(OpsId::as_str),
+            python: self.options.python,
+            allowed_libraries: &self.options.allowed_libraries,
+            known_names: &known_names,
+            origins: &origins,
+            host_paths: &[],
+            own: id.is_some(),
+        };
+        let expected = variant.map_or(expected, |variant| expected.for_variant(variant));
+        check(&Expectation { framework, ..expected });
+        Ok(())
+    }
+}
+
+fn name_of(path: &Path) -> Option<String> {
+    let name = match path.file_name() {
+        Some(name) => name.to_owned(),
+        // `.` and the like have a name only when they are resolved.
+        None => fs::canonicalize(path).ok()?.file_name()?.to_owned(),
+    };
+    name.into_string().ok()
+}
+
+/// The ops id that the metadata of a variant name. What is wrong with them is for other checks to say.
+fn ops_id(variant: &Path) -> Option<OpsId> {
+    let text = fs::read_to_string(variant.join(METADATA)).ok()?;
+    OpsId::parse(&Metadata::read(&text).ok()?.id).ok()
+}

@@ -1,0 +1,106 @@
+//! The checks of objects, with what a variant's name, its metadata and its build tell.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use kiln_abi::{DEFAULT_POLICY, Expectation, Origins, Policies, PolicyError, Profile, PythonVersion, Report, Shape, check_variant};
+use kiln_format::variant::{ArchFramework, Os, Variant};
+use kiln_format::{MajorMinor, OpsId};
+use kiln_object::elf::relocatable;
+
+use super::names::TorchNames;
+use crate::package::library_name;
+
+/// A variant that was just built, not yet in its place.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltVariant<'a> {
+    /// The variant.
+    pub variant: &'a Variant,
+    /// Its ops id.
+    pub id: &'a OpsId,
+    /// The policy that it was linked for; none when no floor was applied.
+    pub floor: Option<&'a str>,
+    /// What the torch that it was built against exports.
+    pub torch: &'a TorchNames,
+    /// The objects that it was linked from: label and file.
+    pub objects: &'a [(String, PathBuf)],
+    /// Directories of this machine, which must not be inside.
+    pub host_paths: &'a [String],
+}
+
+/// Checks the directory of a variant that was just built.
+///
+/// # Errors
+/// When the floor is no policy.
+pub fn check_built(dir: &Path, built: &BuiltVariant<'_>) -> Result<Report, PolicyError> {
+    let policies = Policies::embedded()?;
+    let floor = built.floor.map(|name| policies.get(name)).transpose()?;
+    let allowed = BTreeSet::new();
+    let known = |soname: &str, name: &str| built.torch.exports(soname, name);
+    let check = |origins: &Origins| {
+        let expected = Expectation {
+            profile: Profile::Extension,
+            floor,
+            framework: None,
+            compute: None,
+            platform: None,
+            id: Some(built.id.as_str()),
+            python: PythonVersion::FLOOR,
+            allowed_libraries: &allowed,
+            known_names: &known,
+            origins,
+            host_paths: built.host_paths,
+            own: true,
+        };
+        let mut report = Report::default();
+        let name = built.variant.name();
+        let file = extension_name(built.variant, built.id);
+        check_variant(dir, &name, shape(built.variant, file.as_deref()), &expected.for_variant(built.variant), &mut report);
+        report
+    };
+    let report = check(&Origins::default());
+    if report.findings.is_empty() {
+        return Ok(report);
+    }
+    // Which object brought what is asked only when there is something to say of it.
+    let objects: Vec<_> =
+        built.objects.iter().filter_map(|(label, path)| Some((label.as_str(), relocatable(&std::fs::read(path).ok()?).ok()?))).collect();
+    Ok(check(&Origins::new(objects.iter().map(|(label, object)| (*label, object)))))
+}
+
+/// File name of the extension of a compiled torch variant; none for one without or with another framework's rules.
+pub(super) fn extension_name(variant: &Variant, id: &OpsId) -> Option<String> {
+    match variant {
+        Variant::Noarch(_) => None,
+        Variant::Arch(arch) => Some(match (arch.framework, arch.os) {
+            (ArchFramework::TvmFfi { .. }, Os::Linux) => format!("{id}.so"),
+            (ArchFramework::TvmFfi { .. }, Os::Darwin) => format!("{id}.dylib"),
+            (ArchFramework::TvmFfi { .. }, Os::Windows) => format!("{id}.dll"),
+            (_, os) => library_name(id, os),
+        }),
+    }
+}
+
+/// What the directory of a variant should hold.
+pub(super) fn shape<'a>(variant: &Variant, extension: Option<&'a str>) -> Shape<'a> {
+    match variant {
+        Variant::Noarch(_) => Shape::Noarch,
+        Variant::Arch(_) => Shape::Compiled(extension),
+    }
+}
+
+/// The torch minor that a variant's name says.
+pub(super) fn torch_of(variant: &Variant) -> Option<MajorMinor> {
+    match variant {
+        Variant::Arch(arch) => match arch.framework {
+            ArchFramework::TorchCxx { version, .. } => Some(version),
+            ArchFramework::TorchStable { .. } | ArchFramework::TvmFfi { .. } => None,
+        },
+        Variant::Noarch(_) => None,
+    }
+}
+
+/// The policy that a build's floor is checked against, by the name that the build record keeps.
+pub(crate) fn floor_policy(floor: &std::collections::BTreeMap<String, String>) -> Option<&str> {
+    if floor.is_empty() { None } else { Some(floor.get("policy").map_or(DEFAULT_POLICY, String::as_str)) }
+}
