@@ -21,6 +21,7 @@ pub mod record;
 pub mod replace;
 pub mod settings_file;
 pub mod shipped;
+pub mod update_build;
 pub mod verify;
 
 pub use crate::build_error::BuildError;

@@ -164,9 +164,20 @@ impl Project {
         self.remarks().flat_map(|remarks| remarks.diagnostics.iter().map(|diagnostic| remarks.source.report(diagnostic))).collect()
     }
 
+    /// Makes the remarks with this code errors.
+    pub fn deny(&mut self, code: &str) {
+        for diagnostic in self.remarks_mut().flat_map(|remarks| &mut remarks.diagnostics).filter(|diagnostic| diagnostic.code == code) {
+            diagnostic.level = Level::Error;
+        }
+    }
+
+    fn remarks_mut(&mut self) -> impl Iterator<Item = &mut Remarks> {
+        std::iter::once(&mut self.build_toml).chain(&mut self.kiln_toml).chain(&mut self.matrix_toml)
+    }
+
     /// Drops the remarks that `keep` denies.
     pub fn retain(&mut self, keep: impl Fn(&Diagnostic) -> bool) {
-        for remarks in std::iter::once(&mut self.build_toml).chain(&mut self.kiln_toml).chain(&mut self.matrix_toml) {
+        for remarks in self.remarks_mut() {
             remarks.diagnostics.retain(&keep);
         }
     }
@@ -205,7 +216,7 @@ impl Project {
 }
 
 /// The text of a file, which messages call `shown`; none if there is no such file.
-fn read_text(path: &Path, shown: &str) -> Result<Option<String>, ProjectError> {
+pub(crate) fn read_text(path: &Path, shown: &str) -> Result<Option<String>, ProjectError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Matrix(Matrix),
     /// Toolchains: what is known, what is here, where it lies
     Toolchain(Toolchain),
+    /// Bring `build.toml` to the current edition, changing nothing else
+    UpdateBuild(UpdateBuild),
 }
 
 /// The directory that holds `build.toml`.
@@ -75,6 +77,16 @@ pub(crate) struct KernelDir {
     /// Directory that holds `build.toml`
     #[arg(value_name = "KERNEL_DIR", default_value = ".")]
     pub(crate) path: PathBuf,
+}
+
+/// A project that is read.
+#[derive(Debug, Args)]
+pub(crate) struct Project {
+    #[command(flatten)]
+    pub(crate) dir: KernelDir,
+    /// Refuse a `build.toml` of an old edition instead of reading it with a warning
+    #[arg(long)]
+    pub(crate) deny_legacy: bool,
 }
 
 /// Which variants are meant.
@@ -98,7 +110,7 @@ pub(crate) struct Filter {
 #[derive(Debug, Args)]
 pub(crate) struct Build {
     #[command(flatten)]
-    pub(crate) dir: KernelDir,
+    pub(crate) project: Project,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Build the default set of the matrix, as published
@@ -243,7 +255,7 @@ pub(crate) struct CheckBuilds {
 #[derive(Debug, Args)]
 pub(crate) struct CheckConfig {
     #[command(flatten)]
-    pub(crate) dir: KernelDir,
+    pub(crate) project: Project,
     /// Print notes too
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -269,7 +281,7 @@ pub(crate) struct Hash {
 #[derive(Debug, Args)]
 pub(crate) struct ListVariants {
     #[command(flatten)]
-    pub(crate) dir: KernelDir,
+    pub(crate) project: Project,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Say why each other row of the matrix is left out
@@ -293,7 +305,7 @@ pub(crate) enum MatrixFormat {
 #[derive(Debug, Args)]
 pub(crate) struct Matrix {
     #[command(flatten)]
-    pub(crate) dir: KernelDir,
+    pub(crate) project: Project,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Form of the matrix
@@ -327,4 +339,21 @@ pub(crate) enum ToolchainCommand {
         /// Release, `torch==X.Y.Z`
         release: String,
     },
+}
+
+/// `kiln update-build`.
+#[derive(Debug, Args)]
+pub(crate) struct UpdateBuild {
+    /// `build.toml` files, or directories that hold one
+    #[arg(value_name = "DIR|FILE", default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Write nothing; list what would change and fail if anything would
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Write nothing; print what would change as a unified diff and fail if anything would
+    #[arg(long)]
+    pub(crate) diff: bool,
+    /// License for files that name none
+    #[arg(long, value_name = "ID")]
+    pub(crate) license: Option<String>,
 }

@@ -51,5 +51,6 @@ fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, F
         Command::ListVariants(args) => commands::variants::list(&args, &settings, printer),
         Command::Matrix(args) => commands::variants::matrix(&args, &settings, printer),
         Command::Toolchain(args) => commands::toolchain::run(&args.command, &settings, printer),
+        Command::UpdateBuild(args) => commands::update_build::run(&args, printer),
     }
 }

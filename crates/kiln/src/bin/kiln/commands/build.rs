@@ -23,7 +23,7 @@ use crate::settings::Settings;
 
 pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     let started = Instant::now();
-    let mut checked = Checked::open(&args.dir.path)?;
+    let mut checked = super::open(&args.project)?;
     checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
     super::show_remarks(&checked, printer);
     checked.build()?;

@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::printer::Printer;
 
 pub(crate) fn run(args: &CheckConfig, printer: &Printer) -> Result<Exit, Failure> {
-    let mut checked = Checked::open(&args.dir.path)?;
+    let mut checked = super::open(&args.project)?;
     if !args.verbose {
         checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
     }

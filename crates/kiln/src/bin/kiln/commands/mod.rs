@@ -5,13 +5,14 @@ pub(crate) mod check;
 pub(crate) mod check_config;
 pub(crate) mod hash;
 pub(crate) mod toolchain;
+pub(crate) mod update_build;
 pub(crate) mod variants;
 
 use kiln::build::Checked;
 use kiln::matrix::Filters;
 use kiln_format::{BackendName, Version};
 
-use crate::args::Filter;
+use crate::args::{Filter, Project};
 use crate::exit::Failure;
 use crate::printer::Printer;
 
@@ -38,6 +39,15 @@ fn filters(filter: &Filter) -> Result<Filters, Failure> {
 fn known_backends() -> String {
     let names: Vec<String> = BackendName::ALL.into_iter().map(|name| format!("`{name}`")).collect();
     format!("there is {}", names.join(", "))
+}
+
+/// Opens the project of a command; with `deny_legacy`, a file of an old edition is an error.
+fn open(project: &Project) -> Result<Checked, Failure> {
+    let mut checked = Checked::open(&project.dir.path)?;
+    if project.deny_legacy {
+        checked.project.deny("old-edition");
+    }
+    Ok(checked)
 }
 
 /// Shows the remarks on the project's files.
