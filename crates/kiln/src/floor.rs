@@ -1,0 +1,102 @@
+//! The portability floor of a build: which one it keeps to, and that the directory which links use is there.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kiln_backend::Machine;
+use kiln_format::variant::{Cpu, Os};
+use kiln_graph::{Config, Executor, WorkDir};
+use kiln_toolchain::floor::{Floor, FloorChoice, FloorLevel};
+use kiln_toolchain::host::HostCompiler;
+
+use crate::build::{Services, compiler_name};
+use crate::build_error::BuildError;
+use crate::event::Event;
+use crate::matrix::Target;
+use crate::ops_id::Purpose;
+
+/// Name of the directory of the cache that holds all floors.
+const STORE: &str = "floors-v1";
+
+/// The floor of a build for `target`; none when the project gives it up, and where systems have none.
+///
+/// # Errors
+/// When a release is to be built without a floor or for a newer one than the default.
+pub(crate) fn choose(
+    choice: FloorChoice,
+    purpose: Purpose,
+    target: Target,
+    host: &HostCompiler,
+    services: &Services<'_>,
+) -> Result<Option<Arc<Floor>>, BuildError> {
+    if purpose == Purpose::Release && choice > FloorChoice::default() {
+        return Err(BuildError::ReleaseFloor { choice });
+    }
+    match choice {
+        FloorChoice::Level(level) if target.os == Os::Linux => {
+            let machine = match target.cpu {
+                Cpu::X86_64 => Machine::X86_64,
+                Cpu::Aarch64 => Machine::AARCH64,
+            };
+            Ok(Some(Arc::new(Floor::new(host, machine, level, services.ambient, &services.cache_dir.join(STORE))?)))
+        }
+        FloorChoice::Level(_) | FloorChoice::Host => Ok(None),
+    }
+}
+
+/// Makes the directory of `floor` unless it is there. All projects of a user share it.
+///
+/// # Errors
+/// When the store cannot be used, or a step fails.
+pub(crate) fn provide(floor: &Floor, host: &HostCompiler, jobs: NonZeroUsize, services: &Services<'_>) -> Result<(), BuildError> {
+    if floor.is_there() {
+        return Ok(());
+    }
+    let waiting = &mut |pid| (services.events)(&Event::Waiting { pid });
+    let work_dir = WorkDir::open(floor.work_dir())?.lock(None, &services.interrupt, waiting)?;
+    if floor.is_there() {
+        // Another process made it meanwhile.
+        return Ok(());
+    }
+    (services.events)(&Event::Preparing { what: format!("{} for {}", floor.level(), compiler_name(host)) });
+    let config = Config { jobs, interrupt: services.interrupt.clone(), ..Config::default() };
+    let failure: Mutex<Option<String>> = Mutex::default();
+    let outcome = Executor::new(&work_dir, config).run(floor.graph(), &|event| {
+        if let kiln_graph::Event::StepFailed { label, failure: cause, output, .. } = event {
+            let text = format!("`{label}`: {}\n{}", cause_text(cause), String::from_utf8_lossy(output));
+            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text.trim_end().to_owned());
+        }
+    });
+    if outcome.is_interrupted() {
+        return Err(kiln_graph::WorkDirError::Interrupted { path: floor.work_dir() }.into());
+    }
+    if let Some(cause) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(BuildError::FloorFailed { level: floor.level(), cause });
+    }
+    floor.keep(&|output| outcome.output_path(output)).map_err(|source| BuildError::FloorStore { path: floor.dir(), source })
+}
+
+/// The floor as the build record keeps it: the policy, and the newest version of each library.
+pub(crate) fn record(level: FloorLevel) -> BTreeMap<String, String> {
+    let newest = level.newest().into_iter().map(|(library, version)| (library.to_owned(), version.to_owned()));
+    newest.chain([("policy".to_owned(), level.as_str().to_owned())]).collect()
+}
+
+fn cause_text(failure: &kiln_graph::Failure) -> String {
+    use kiln_graph::Failure as F;
+    match failure {
+        F::Builtin { message, .. } | F::Panic { message } | F::Spawn { message } | F::Io { message } => message.clone(),
+        F::Exit { code } => format!("the compiler ended with exit code {code}"),
+        F::Signal { signal } => format!("the compiler was ended by signal {signal}"),
+        F::MissingOutput { output } => format!("the compiler made no `{output}`"),
+        F::UndeclaredInput { input } => format!("it read `{input}`"),
+        F::Interrupted => "interrupted".to_owned(),
+    }
+}
+
+/// Where floors are kept, for messages and tests.
+pub fn store(cache_dir: &Path) -> std::path::PathBuf {
+    cache_dir.join(STORE)
+}
