@@ -13,6 +13,7 @@ use crate::hygiene;
 use crate::kiln::Kiln;
 use crate::process;
 use crate::python_tests;
+use crate::readme;
 use crate::setup;
 use crate::stages::{Counts, Stages, cargo_test_counts};
 use crate::workspace::{self, Workspace};
@@ -97,6 +98,7 @@ fn kernels(workspace: &Workspace, stages: &mut Stages) -> bool {
     let Some(kiln) = kiln else {
         return stages.blocked("kernels", "`kiln`");
     };
+    stages.run("first kernel of the readme", || readme::check(workspace, &kiln, &pythons));
     stages.run("generated docs", || docs::check(workspace, &kiln));
     let built = stages.run("kernels", || build_kernels::build_and_prove(workspace, &kiln, &pythons, &build_kernels::Options::default()));
     let mut passed = built;
