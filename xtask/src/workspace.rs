@@ -51,9 +51,13 @@ impl Workspace {
 /// The cargo that started this program.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What `cargo run` says about this program is not meant for the commands that it starts.
-    for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
-        command.env_remove(name);
+    // What `cargo run` says about this program is not meant for the commands that it starts: build scripts that ask for
+    // it would run again, each time.
+    for (name, _) in std::env::vars_os() {
+        let about_us = name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
+        if about_us {
+            command.env_remove(name);
+        }
     }
     command
 }
