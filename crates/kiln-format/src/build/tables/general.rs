@@ -58,7 +58,10 @@ pub(in crate::build) fn read<'a>(
         let python_depends = values::python_depends(reader, &table, Some(backend));
         // Where the table has no such key, the check of its keys says so.
         let kernel_depends = if allowed.contains(&"kernel-depends") { self::kernel_depends(reader, &table, schema) } else { Vec::new() };
-        backend_depends.insert(backend, BackendDepends { python_depends, kernel_depends });
+        // A table that names nothing says the same as none.
+        if !(python_depends.is_empty() && kernel_depends.is_empty()) {
+            backend_depends.insert(backend, BackendDepends { python_depends, kernel_depends });
+        }
     }
     let hub = table.get("hub").map_or_else(Hub::default, |entry| hub(reader, entry, schema));
     let general = || {

@@ -115,9 +115,7 @@ impl<'a> Editor<'a> {
             let indent = self.document.slice(Span::new(self.document.line_start(header.span.start), header.span.start));
             let text = format!("{}{indent}{line}", self.document.newline(at));
             self.edit(Span::new(at, at), text);
-        } else if let Some(pair) =
-            self.document.pairs.iter().find(|pair| pair.path.len() > path.len() && pair.path.starts_with(&owned(path)))
-        {
+        } else if let Some(pair) = self.document.pairs.iter().find(|pair| is_below(&pair.path, path)) {
             let at = pair.span().start;
             let own = pair.keys.get(path.len().saturating_sub(pair.scope)).map_or(at, |key| key.start);
             let prefix = self.document.slice(Span::new(at, own));
@@ -201,7 +199,7 @@ impl<'a> Editor<'a> {
     /// Adds, behind the table at `path`, one called `name` with the same pairs: without `without`, and with the pairs of `with` in
     /// the place of those of the same key. Pairs of `moves` go over to it.
     pub(in crate::build) fn copy_table(&mut self, path: &[&str], name: &str, without: &[&str], with: &[(&str, &str)], moves: &[&str]) {
-        let below = |pair: &Pair| pair.path.len() == path.len() + 1 && pair.path.starts_with(&owned(path));
+        let below = |pair: &Pair| pair.path.len() == path.len() + 1 && is_below(&pair.path, path);
         let own: Vec<usize> = self.document.pairs.iter().enumerate().filter(|(_, pair)| below(pair)).map(|(index, _)| index).collect();
         let pairs = || own.iter().filter_map(|&index| self.document.pairs.get(index).map(|pair| (index, pair)));
         let key = |pair: &Pair| pair.path.last().cloned().unwrap_or_default();
@@ -269,6 +267,10 @@ impl<'a> Editor<'a> {
             done = edit.span.end;
         }
         text.push_str(self.document.slice(Span::new(done, self.document.text.len())));
+        // Where the last line went that had no end, the one before it has none now.
+        if !self.document.text.ends_with('\n') && text.ends_with('\n') {
+            text.truncate(text.len() - if text.ends_with("\r\n") { 2 } else { 1 });
+        }
         Ok((text, self.changes))
     }
 
@@ -303,15 +305,7 @@ impl<'a> Editor<'a> {
         }
         let rest = self.document.text.get(end..).unwrap_or_default();
         let newline = if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) };
-        let from = if newline > 0 {
-            line
-        } else {
-            // The last line, without an end: the one before becomes the last.
-            let head = self.document.text.get(..line).unwrap_or_default();
-            let head = head.strip_suffix('\n').map_or(head, |head| head.strip_suffix('\r').unwrap_or(head));
-            head.len()
-        };
-        self.edit(Span::new(from, end + newline), "");
+        self.edit(Span::new(line, end + newline), "");
     }
 
     /// Removes pairs of the inline table of the pair `table`. Comments among them move above the line where the table begins.
@@ -357,8 +351,9 @@ impl<'a> Editor<'a> {
     }
 }
 
-fn owned(path: &[&str]) -> Vec<String> {
-    path.iter().map(|&key| key.to_owned()).collect()
+/// Whether `path` leads to something inside the table at `table`.
+fn is_below(path: &[String], table: &[&str]) -> bool {
+    path.len() > table.len() && path.iter().zip(table).all(|(key, of_table)| key == of_table)
 }
 
 /// The first line of a value, marked where there are more.
