@@ -7,7 +7,7 @@ mod common;
 use std::sync::LazyLock;
 
 use common::{KINDS, gxx, run};
-use kiln_object::{archive, demangle, elf};
+use kiln_object::{archive, demangle, elf, stub};
 use proptest::prelude::*;
 
 struct Samples {
@@ -89,4 +89,19 @@ proptest! {
 fn deep_names_end() {
     let deep = format!("_Z1f{}i", "P".repeat(100_000));
     assert_eq!(demangle::demangle(&deep), None);
+}
+
+/// Thousands of symbols that all have one long name: 200 KB of file must not become 600 MB of names.
+#[test]
+fn names_cannot_multiply() {
+    let library = |name: &str, count: usize| {
+        let symbols = (0..count).map(|_| stub::Symbol::plain(name, elf::SymbolKind::Function)).collect();
+        stub::Stub::new("libx.so", elf::Machine::X86_64, symbols).write().unwrap()
+    };
+    let bomb = library(&"x".repeat(100_000), 6000);
+    assert!(bomb.len() < 300_000, "{}", bomb.len());
+    let error = elf::dynamic(&bomb).unwrap_err().to_string();
+    assert_eq!(error, "damaged dynamic symbol table: its names are more than its strings can be meant for");
+    assert_eq!(elf::dynamic(&library(&"x".repeat(100_000), 50)).unwrap().exports.len(), 50);
+    assert_eq!(elf::dynamic(&library("x", 5000)).unwrap().exports.len(), 5000);
 }

@@ -8,7 +8,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionTable, Sym, Versi
 use object::read::{ReadCache, ReadRef, StringTable};
 use object::{Endianness, SymbolIndex};
 
-use super::tables::{self, Class, Strings};
+use super::tables::{self, Budget, Class, Strings};
 use super::{Binding, Machine, SymbolKind, Visibility};
 use crate::Error;
 
@@ -167,11 +167,12 @@ where
         return Err(Error::Format { expected: "a file with a dynamic section" });
     };
     let strings = Strings::of_section(sections, endian, data, link, WHAT)?;
+    let mut budget = Budget::new(strings.bytes(), WHAT);
     for entry in entries {
         let value = entry.val(endian);
-        let text = || {
+        let mut text = || {
             let offset = u32::try_from(value).map_err(|_| Error::Damaged { what: WHAT, cause: "a string lies too far off".to_owned() })?;
-            strings.get(offset).map(str::to_owned)
+            budget.own(strings.get(offset)?)
         };
         match entry.tag(endian) {
             elf::DT_NULL => break,
@@ -209,8 +210,9 @@ where
     let symbols = sections.symbol_table_by_index(endian, data, link).map_err(damaged())?;
     let names = Strings::of_section(sections, endian, data, symbols.string_section(), WHAT)?;
     let strings = StringTable::new(names.bytes(), 0, names.bytes().len() as u64);
-    let text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.to_owned()),
+    let mut budget = Budget::new(names.bytes(), WHAT);
+    let mut text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+        Ok(text) => budget.own(text),
         Err(_) => Err(Error::Damaged { what: WHAT, cause: "a name is not UTF-8 text".to_owned() }),
     };
 
@@ -228,9 +230,9 @@ where
     let needs = sections.gnu_verneed(endian, data).map_err(damaged())?.map(|(iterator, _)| iterator);
     if let Some(mut needs) = needs.clone() {
         while let Some((need, mut versions)) = needs.next().map_err(damaged())? {
-            let library = text(need.file(endian, strings).map_err(damaged())?)?;
+            let library = need.file(endian, strings).map_err(damaged())?;
             while let Some(version) = versions.next().map_err(damaged())? {
-                result.needed_versions.push((library.clone(), text(version.name(endian, strings).map_err(damaged())?)?));
+                result.needed_versions.push((text(library)?, text(version.name(endian, strings).map_err(damaged())?)?));
             }
         }
     }
@@ -249,6 +251,7 @@ where
     R: ReadRef<'d>,
 {
     let (table, strings) = tables::symbols(sections, endian, data, elf::SHT_DYNSYM, "dynamic symbol table")?;
+    let mut budget = Budget::new(strings.bytes(), "dynamic symbol table");
     for (index, symbol) in table.enumerate() {
         let name = strings.get(symbol.st_name(endian))?;
         let binding = tables::binding_of(symbol);
@@ -260,13 +263,13 @@ where
             Some(table) => table.version(number.index()).map_err(Error::damaged("version table"))?,
             None => None,
         };
-        let owned = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let version_name = version.map(|version| owned(version.name()));
+        let mut owned = |bytes: &[u8]| budget.own(&String::from_utf8_lossy(bytes));
+        let version_name = version.map(|version| owned(version.name())).transpose()?;
         let kind = tables::kind_of(symbol);
         if symbol.is_undefined(endian) {
-            let library = version.and_then(|version| version.file()).map(owned);
+            let library = version.and_then(|version| version.file()).map(&mut owned).transpose()?;
             let weak = binding == Binding::Weak;
-            result.imports.push(Import { name: name.to_owned(), version: version_name, library, weak, kind });
+            result.imports.push(Import { name: owned(name.as_bytes())?, version: version_name, library, weak, kind });
             continue;
         }
         let names_version_node = symbol.is_absolute(endian) && version_name.as_deref() == Some(name);
@@ -274,7 +277,7 @@ where
             continue;
         }
         result.exports.push(Export {
-            name: name.to_owned(),
+            name: owned(name.as_bytes())?,
             default: version_name.is_none() || !number.is_hidden(),
             version: version_name,
             kind,

@@ -4,7 +4,7 @@ use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, read::ReadRef};
 
-use super::tables::{self, Class};
+use super::tables::{self, Budget, Class};
 use super::{Binding, Machine, SymbolKind, Visibility};
 use crate::Error;
 
@@ -69,6 +69,7 @@ where
     let sections = header.sections(endian, data).map_err(Error::damaged("section table"))?;
     let (table, strings) = tables::symbols(&sections, endian, data, elf::SHT_SYMTAB, "symbol table")?;
     let mut object = Relocatable { machine: Machine(header.e_machine(endian).0), undefined: Vec::new(), defined: Vec::new() };
+    let mut budget = Budget::new(strings.bytes(), "symbol table");
     // The first symbol is the null symbol.
     for symbol in table.iter().skip(1) {
         if matches!(symbol.st_type(), elf::STT_SECTION | elf::STT_FILE) {
@@ -78,7 +79,7 @@ where
         if name.is_empty() {
             continue;
         }
-        let (name, binding) = (name.to_owned(), tables::binding_of(symbol));
+        let (name, binding) = (budget.own(name)?, tables::binding_of(symbol));
         let (kind, visibility) = (tables::kind_of(symbol), tables::visibility_of(symbol));
         if symbol.is_undefined(endian) {
             object.undefined.push(Undefined { name, weak: binding == Binding::Weak, kind, visibility });

@@ -73,6 +73,34 @@ impl<'d> Strings<'d> {
     }
 }
 
+/// How much memory the names of one table may take. Many entries may point at one long string, so that a small file could
+/// otherwise ask for any amount.
+pub(super) struct Budget {
+    left: usize,
+    what: &'static str,
+}
+
+impl Budget {
+    /// What an entry takes beside its text.
+    const ENTRY: usize = 48;
+
+    /// For entries whose names lie in `strings`: linkers share the ends of names, but not 64 times over.
+    pub(super) fn new(strings: &[u8], what: &'static str) -> Self {
+        Self { left: (1usize << 20).saturating_add(strings.len().saturating_mul(64)), what }
+    }
+
+    /// A name of its own.
+    pub(super) fn own(&mut self, name: &str) -> Result<String, Error> {
+        match self.left.checked_sub(name.len().saturating_add(Self::ENTRY)) {
+            Some(left) => {
+                self.left = left;
+                Ok(name.to_owned())
+            }
+            None => Err(Error::Damaged { what: self.what, cause: "its names are more than its strings can be meant for".to_owned() }),
+        }
+    }
+}
+
 /// The symbol table of type `kind` and its strings. Both empty when the file has none.
 pub(super) fn symbols<'d, H, R>(
     sections: &SectionTable<'d, H, R>,
