@@ -162,6 +162,12 @@ pub(crate) fn oracles(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     Ok(dir)
 }
 
+/// What the tests of the crates look for.
+pub(crate) fn for_cargo_tests(workspace: &Workspace) -> anyhow::Result<()> {
+    oracles(workspace)?;
+    torch_pythons(workspace, TORCH).map(drop)
+}
+
 /// Where an environment keeps its packages.
 pub(crate) fn packages(env: &Path) -> anyhow::Result<PathBuf> {
     let python = Python::find()?;

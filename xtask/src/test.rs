@@ -74,11 +74,17 @@ fn quick(workspace: &Workspace, stages: &mut Stages, group: Group) {
             one(cargo(workspace).args(["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))
         }),
         Group::Hygiene => stages.run("hygiene", || hygiene::check(workspace)),
-        Group::Test => stages.run("test", || cargo_tests(cargo(workspace).args(["test", "--workspace", "--locked", "--no-fail-fast"]))),
+        Group::Test => stages.run("test", || {
+            setup::for_cargo_tests(workspace)?;
+            cargo_tests(cargo(workspace).args(["test", "--workspace", "--locked", "--no-fail-fast"]))
+        }),
         Group::Docs => stages
             .run("docs", || one(cargo(workspace).env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps", "--locked"]))),
         Group::Deny => stages.run("deny", || deny(workspace)),
-        Group::Coverage => stages.run("coverage", || coverage::check(workspace)),
+        Group::Coverage => stages.run("coverage", || {
+            setup::for_cargo_tests(workspace)?;
+            coverage::check(workspace)
+        }),
         Group::Kernels => kernels(workspace, stages),
     };
 }

@@ -12,6 +12,8 @@ mod directory;
 mod elf;
 mod expectation;
 mod file;
+#[doc(hidden)]
+pub mod fuzzing;
 mod libraries;
 mod policy;
 mod report;

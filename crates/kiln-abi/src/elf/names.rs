@@ -63,9 +63,9 @@ pub(super) fn check(check: &mut Check<'_, '_>) {
     }
 }
 
-/// Whether loading is expected to go on without a weak name.
+/// Whether loading is expected to go on without a weak name: the compiler's start files ask whether each is there.
 fn may_be_missing(name: &str) -> bool {
-    name == "__gmon_start__" || name == "_Jv_RegisterClasses" || name.starts_with("_ITM_")
+    matches!(name, "__gmon_start__" | "__cxa_finalize" | "_Jv_RegisterClasses") || name.starts_with("_ITM_")
 }
 
 fn provider(check: &Check<'_, '_>, name: &str) -> Provider {

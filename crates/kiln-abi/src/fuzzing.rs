@@ -1,0 +1,54 @@
+//! Bodies of the fuzz targets, as plain functions so that ordinary tests run them too.
+
+use std::collections::BTreeSet;
+
+use kiln_format::variant::Variant;
+use kiln_object::{archive, elf};
+
+use crate::{DEFAULT_POLICY, Expectation, Origins, Policies, Profile, PythonVersion, Report, check_elf};
+
+/// Any bytes as a shared object, an object or a static library, through every check: no panic, and no more findings than the file
+/// has room for.
+pub fn object(data: &[u8]) {
+    // An entry of an archive's index has at least five bytes, a member a header of sixty.
+    if let Ok(index) = archive::symbol_index(data) {
+        assert!(index.len() <= data.len());
+    }
+    if let Ok(members) = archive::members(data) {
+        assert!(members.len() <= data.len() / 60);
+    }
+    let origins = match elf::relocatable(data) {
+        Ok(object) => Origins::new([("object", &object)]),
+        Err(_) => Origins::default(),
+    };
+    let Ok(dynamic) = elf::dynamic(data) else { return };
+    let Ok(policies) = Policies::embedded() else { return };
+    let allowed = BTreeSet::new();
+    let known = |soname: &str, name: &str| (soname == "libc10.so").then_some(name.len() % 2 == 0);
+    for profile in [Profile::Extension, Profile::Library] {
+        for name in ["torch213-cxx11-cpu-x86_64-linux", "torch-stable-abi211-cu130-aarch64-linux", "tvm-ffi01-rocm71-x86_64-linux"] {
+            let expected = Expectation {
+                profile,
+                floor: policies.get(DEFAULT_POLICY).ok(),
+                framework: None,
+                compute: None,
+                platform: None,
+                id: Some("_relu_cpu_1"),
+                python: PythonVersion::FLOOR,
+                allowed_libraries: &allowed,
+                known_names: &known,
+                origins: &origins,
+                host_paths: &[],
+                own: true,
+            };
+            let expected = name.parse::<Variant>().map_or(expected, |variant| expected.for_variant(&variant));
+            let mut report = Report::default();
+            check_elf("file", &dynamic, &expected, &mut report);
+            // A symbol has at least sixteen bytes, a needed library or version eight; each breaks few rules.
+            assert!(report.findings.len() <= data.len(), "{} findings in {} bytes", report.findings.len(), data.len());
+            for finding in &report.findings {
+                assert!(!finding.detail.is_empty() && !finding.fix.is_empty(), "{finding:?}");
+            }
+        }
+    }
+}

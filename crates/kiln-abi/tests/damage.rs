@@ -1,0 +1,66 @@
+//! Damaged files through the checks: a verdict or a failure, never a panic.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+mod common;
+
+use std::process::Command;
+use std::sync::LazyLock;
+
+use common::{INIT, Kit, run};
+use kiln_abi::fuzzing::object;
+use proptest::prelude::*;
+
+/// A shared object with something of everything, an object, and a static library.
+static SAMPLES: LazyLock<[Vec<u8>; 3]> = LazyLock::new(|| {
+    let kit = Kit::new();
+    let source = "extern void pow(void); extern void lost(void); extern void _ZN2at4testEv(void); extern void PyUnicode_AsUTF8(void);\n\
+        __attribute__((visibility(\"default\"))) void all(void) { pow(); lost(); _ZN2at4testEv(); PyUnicode_AsUTF8(); }";
+    let names: &[(&str, &str)] = &[("pow", "GLIBC_2.29"), ("malloc", "GLIBC_2.2.5")];
+    let library = kit.extension(source, &[("libm.so.6", names), ("libc10.so", &[("_ZN2at4testEv", "")])], &["-Wl,-rpath,/x"]);
+    let object = kit.object(INIT, &[]);
+    let archive = kit.path("a.a");
+    run(Command::new("ar").arg("rcsD").arg(&archive).arg(&object));
+    [library, object, archive].map(|path| std::fs::read(path).unwrap())
+});
+
+/// Places and what to write there: fields of the header and of the section table are hit as often as all the rest.
+fn edits(length: usize) -> impl Strategy<Value = Vec<(usize, u8)>> {
+    let place = prop_oneof![0..64.min(length), length.saturating_sub(64 * 24)..length, 0..length];
+    let value = prop_oneof![Just(0u8), Just(0xff), Just(0x80), any::<u8>()];
+    proptest::collection::vec((place, value), 0..8)
+}
+
+#[test]
+fn the_samples_are_read() {
+    for sample in &*SAMPLES {
+        object(sample);
+    }
+    assert!(kiln_object::elf::dynamic(&SAMPLES[0]).unwrap().imports.len() >= 5);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+
+    #[test]
+    fn changed_bytes(which in 0..3usize, edits in (0..3usize).prop_flat_map(|which| edits(SAMPLES[which].len()))) {
+        let mut data = SAMPLES[which].clone();
+        for (place, value) in edits {
+            if let Some(byte) = data.get_mut(place) {
+                *byte = value;
+            }
+        }
+        object(&data);
+    }
+
+    #[test]
+    fn cut_short(which in 0..3usize, share in 0.0..1.0f64) {
+        let data = &SAMPLES[which];
+        object(&data[..(data.len() as f64 * share) as usize]);
+    }
+
+    #[test]
+    fn any_bytes(data in proptest::collection::vec(any::<u8>(), 0..300)) {
+        object(&data);
+    }
+}
