@@ -22,7 +22,6 @@ pub mod replace;
 pub mod settings_file;
 pub mod shipped;
 pub mod update_build;
-pub mod verify;
 
 pub use crate::build_error::BuildError;
 pub use crate::event::Event;
