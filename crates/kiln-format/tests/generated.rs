@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kiln_format::build::{self, ChangeKind, Framework, KernelOptions, Update};
 use kiln_format::{Build, Version, render};
 
-use self::generate::{Generated, generate};
+use self::generate::{Generated, MUTATIONS, generate, generate_bad};
 
 /// Files of each edition.
 const FILES: u64 = 800;
@@ -187,4 +187,24 @@ fn nothing_is_left_out() {
     }
     let keys = used.keys().filter(|(edition, what)| *edition == 5 && what.contains('.')).count();
     assert!(keys >= 45, "{keys} keys of edition 5");
+}
+
+/// No kind of mistake is read, and none turns a file into one of another edition.
+#[test]
+fn every_mistake_is_refused() {
+    for mutation in MUTATIONS {
+        let editions: &[u8] = if mutation.also_in_4 { &[4, 5] } else { &[5] };
+        let mut times = 0;
+        for (edition, seed) in (0..400).flat_map(|seed| editions.iter().map(move |&edition| (edition, seed))) {
+            let Some(file) = generate_bad(seed, edition, mutation) else { continue };
+            let parsed = build::parse("build.toml", &file.text);
+            assert!(parsed.build.is_none(), "{} is read:\n{}", mutation.name, file.text);
+            assert!(build::update("build.toml", &file.text, None).is_err());
+            times += 1;
+            if times == 60 {
+                break;
+            }
+        }
+        assert!(times >= 20, "{} occurs {times} times", mutation.name);
+    }
 }

@@ -110,6 +110,15 @@ struct Maker {
 
 /// The file that `seed` makes, of `edition`. With `portable`, nothing in it is beyond `kernel-builder`.
 pub fn generate(seed: u64, edition: u8, portable: bool) -> Generated {
+    make(seed, edition, portable, |_, _| true).unwrap()
+}
+
+/// A portable file with one of [`MUTATIONS`]; none where that cannot be done to the file of this `seed`.
+pub fn generate_bad(seed: u64, edition: u8, mutation: &Mutation) -> Option<Generated> {
+    make(seed, edition, true, mutation.apply)
+}
+
+fn make(seed: u64, edition: u8, portable: bool, change: impl Fn(&mut Vec<Table>, &mut Rng) -> bool) -> Option<Generated> {
     let mut maker = Maker {
         rng: Rng::new(seed.wrapping_mul(31).wrapping_add(u64::from(edition))),
         edition,
@@ -117,8 +126,11 @@ pub fn generate(seed: u64, edition: u8, portable: bool) -> Generated {
         meaning: Vec::new(),
         kernel_depends: BTreeMap::new(),
     };
-    let (tables, backends) = if edition <= 2 { maker.first_two() } else { maker.later(portable) };
-    let Maker { rng, mut meaning, kernel_depends, .. } = maker;
+    let (mut tables, backends) = if edition <= 2 { maker.first_two() } else { maker.later(portable) };
+    let Maker { mut rng, mut meaning, kernel_depends, .. } = maker;
+    if !change(&mut tables, &mut rng) {
+        return None;
+    }
     meaning.push(format!("backends {}", backends.join(" ")));
     meaning.sort();
     let mut writer = Writer { rng, text: String::new(), comments: 0, used: Vec::new(), newline: "\n" };
@@ -129,8 +141,143 @@ pub fn generate(seed: u64, edition: u8, portable: bool) -> Generated {
         used.extend(table.entries.iter().map(|(key, _)| format!("{name}.{key}")));
     }
     let kernel_depends = backends.iter().map(|&backend| (backend, kernel_depends.get(backend).cloned().unwrap_or_default())).collect();
-    Generated { edition, text, meaning, backends, kernel_depends, comments, used }
+    Some(Generated { edition, text, meaning, backends, kernel_depends, comments, used })
 }
+
+/// A mistake in a file.
+pub struct Mutation {
+    pub name: &'static str,
+    /// Whether it leaves a file without `edition` in its edition, so that it may be made in one.
+    pub also_in_4: bool,
+    /// Why `kernel-builder` takes such a file all the same, where it does.
+    pub taken_by_peer: Option<&'static str>,
+    apply: fn(&mut Vec<Table>, &mut Rng) -> bool,
+}
+
+/// Sets a key of the first table at `path`.
+fn set(tables: &mut [Table], path: &[&str], key: &'static str, value: Value) -> bool {
+    let Some(table) = tables.iter_mut().find(|table| table.path == path) else { return false };
+    table.entries.retain(|(other, _)| *other != key);
+    table.entries.push((key, value));
+    true
+}
+
+/// Removes a key of the first table at `path`.
+fn unset(tables: &mut [Table], path: &[&str], key: &str) -> bool {
+    let Some(table) = tables.iter_mut().find(|table| table.path == path) else { return false };
+    let before = table.entries.len();
+    table.entries.retain(|(other, _)| *other != key);
+    table.entries.len() < before
+}
+
+/// The path of the first kernel.
+fn kernel(tables: &[Table]) -> Option<Vec<String>> {
+    tables.iter().find(|table| table.path[0] == "kernel").map(|table| table.path.clone())
+}
+
+fn in_kernel(tables: &mut [Table], change: impl Fn(&mut [Table], &[&str]) -> bool) -> bool {
+    let Some(path) = kernel(tables) else { return false };
+    change(tables, &path.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn raw(text: &str) -> Value {
+    Value::Raw(text.to_owned())
+}
+
+const fn refused(name: &'static str, also_in_4: bool, apply: fn(&mut Vec<Table>, &mut Rng) -> bool) -> Mutation {
+    Mutation { name, also_in_4, taken_by_peer: None, apply }
+}
+
+const fn stricter(name: &'static str, why: &'static str, apply: fn(&mut Vec<Table>, &mut Rng) -> bool) -> Mutation {
+    Mutation { name, also_in_4: true, taken_by_peer: Some(why), apply }
+}
+
+/// Every kind of mistake.
+pub const MUTATIONS: &[Mutation] = &[
+    refused("an unknown key", true, |tables, rng| {
+        let at = rng.below(tables.len());
+        tables[at].entries.push(("nonsense", text("x")));
+        true
+    }),
+    refused("an unknown table", true, |tables, _| {
+        let mut other = table(&["nonsense"]);
+        other.add("a", Value::Number(1));
+        tables.push(other);
+        true
+    }),
+    refused("no name", true, |tables, _| unset(tables, &["general"], "name")),
+    refused("no version", false, |tables, _| unset(tables, &["general"], "version")),
+    refused("no license", false, |tables, _| unset(tables, &["general"], "license")),
+    refused("no backends", false, |tables, _| unset(tables, &["general"], "backends")),
+    refused("an unknown backend", true, |tables, _| set(tables, &["general"], "backends", list(&["cpu", "cudaa"]))),
+    refused("a bad name", true, |tables, rng| {
+        let name = rng.pick(&["My", "a", "1a", "my_kernel", "a-", ""]);
+        set(tables, &["general"], "name", text(name))
+    }),
+    refused("a negative version", true, |tables, _| set(tables, &["general"], "version", raw("-1"))),
+    refused("a version in quotes", true, |tables, _| set(tables, &["general"], "version", text("1"))),
+    refused("an edition in quotes", false, |tables, _| set(tables, &["general"], "edition", text("5"))),
+    refused("a newer edition", false, |tables, _| set(tables, &["general"], "edition", Value::Number(6))),
+    refused("a bound that is a float", true, |tables, _| set(tables, &["torch"], "minver", raw("2.9"))),
+    refused("a bound that is a word", true, |tables, _| set(tables, &["torch"], "maxver", text("two"))),
+    refused("an address of no scheme", true, |tables, _| set(tables, &["general"], "upstream", text("ftp://example.org/x"))),
+    refused("a list that is a string", true, |tables, _| set(tables, &["general"], "backends", text("cpu"))),
+    refused("a date", true, |tables, _| set(tables, &["general"], "license", raw("1979-05-27"))),
+    refused("two frameworks", true, |tables, _| {
+        let has = |tables: &[Table], name: &str| tables.iter().any(|table| table.path == [name]);
+        let other = if has(tables, "torch") { "torch-noarch" } else { "torch" };
+        tables.push(table(&[other]));
+        true
+    }),
+    refused("no framework", false, |tables, _| {
+        tables.retain(|table| !matches!(table.path[0].as_str(), "torch" | "torch-noarch" | "tvm-ffi"));
+        true
+    }),
+    refused("a kernel without a backend", true, |tables, _| in_kernel(tables, |tables, path| unset(tables, path, "backend"))),
+    refused("a kernel without sources", true, |tables, _| in_kernel(tables, |tables, path| unset(tables, path, "src"))),
+    refused("a kernel without dependencies", true, |tables, _| in_kernel(tables, |tables, path| unset(tables, path, "depends"))),
+    refused("an unknown dependency", true, |tables, _| {
+        in_kernel(tables, |tables, path| set(tables, path, "depends", list(&["cutlass_9_9"])))
+    }),
+    refused("a kernel for a backend without kernels", true, |tables, _| {
+        in_kernel(tables, |tables, path| set(tables, path, "backend", text("tpu")))
+    }),
+    refused("a table of a backend that has none", true, |tables, _| {
+        tables.push(table(&["general", "rocm"]));
+        true
+    }),
+    refused("kernels for tpu to depend on", false, |tables, _| set(tables, &["general", "tpu"], "kernel-depends", list(&[]))),
+    refused("a dependency with version and revision", false, |tables, _| {
+        set(tables, &["general"], "kernel-depends", raw("[{ repo-id = 'a/b', version = 1, revision = 'x' }]"))
+    }),
+    refused("a dependency with neither", false, |tables, _| set(tables, &["general"], "kernel-depends", raw("[{ repo-id = 'a/b' }]"))),
+    refused("a stable ABI that is a float", true, |tables, _| set(tables, &["torch"], "stable-abi", raw("2.11"))),
+    refused("a stable ABI that is a word", true, |tables, _| set(tables, &["torch"], "stable-abi", text("new"))),
+    refused("a stable ABI of an unknown backend", false, |tables, _| set(tables, &["torch"], "stable-abi", raw("{ gpu = '2.11' }"))),
+    refused("tvm-ffi without sources", true, |tables, _| unset(tables, &["tvm-ffi"], "src")),
+    stricter("no backend at all", "nothing would be built", |tables, _| set(tables, &["general"], "backends", list(&[]))),
+    stricter("an unknown Python dependency", "loaders refuse the kernel", |tables, _| {
+        set(tables, &["general"], "python-depends", list(&["numpy"]))
+    }),
+    stricter("a repository that is none", "nothing could be uploaded", |tables, _| {
+        let mut hub = table(&["general", "hub"]);
+        hub.add("repo-id", text("nobody"));
+        tables.retain(|table| table.path != ["general", "hub"]);
+        tables.push(hub);
+        true
+    }),
+    stricter("a bound above the other", "no torch is between them", |tables, _| {
+        set(tables, &["torch"], "minver", text("2.14")) && set(tables, &["torch"], "maxver", text("2.12"))
+    }),
+    stricter("a path out of the project", "others do not have that file", |tables, _| set(tables, &["torch"], "src", list(&["../a.cpp"]))),
+    stricter("a capability that is none", "no compiler takes it", |tables, _| {
+        set(tables, &["torch-noarch"], "cuda_capabilities", list(&["sm_90"]))
+    }),
+];
 
 const BACKENDS: [&str; 8] = ["cann", "cpu", "cuda", "metal", "neuron", "rocm", "tpu", "xpu"];
 const COMPILED: [&str; 5] = ["cpu", "cuda", "metal", "rocm", "xpu"];
