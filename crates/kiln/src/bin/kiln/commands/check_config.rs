@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use kiln::build::Checked;
 use kiln_format::Level;
 
 use crate::args::{CheckConfig, ReportFormat};

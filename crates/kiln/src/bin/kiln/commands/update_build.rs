@@ -34,8 +34,7 @@ pub(crate) fn run(args: &UpdateBuild, printer: &Printer) -> Result<Exit, Failure
                 if let Some(remarks) = error.remarks() {
                     printer.stderr(remarks.as_bytes());
                 }
-                let Failure { code, message, causes, hint, .. } = failure(&error);
-                printer.error(code, &message, &causes, hint.as_deref());
+                printer.failure(&failure(&error));
                 exit = Exit::Failure;
             }
         }

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use kiln::build::Checked;
 use kiln::matrix::{Set, report};
 use kiln_format::Level;
 
