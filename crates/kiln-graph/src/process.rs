@@ -8,12 +8,16 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
 
 /// How often a program is tried that somebody still holds open for writing, and how long between. A thread that starts a
 /// program just while another one writes this one keeps it open for a moment.
 const BUSY_ATTEMPTS: usize = 25;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a killed group may take to be gone, and how often that is looked at.
+const GONE_WITHIN: Duration = Duration::from_secs(1);
+const GONE_PAUSE: Duration = Duration::from_millis(2);
 
 /// How a program ended.
 #[derive(Debug)]
@@ -52,6 +56,9 @@ impl Groups {
             asked
         };
         let status = reap(&mut child, waited)?;
+        if interrupted {
+            wait_for_group(pid);
+        }
         Ok(Ended { status, interrupted })
     }
 
@@ -94,6 +101,15 @@ fn wait_without_reaping(pid: Pid) -> io::Result<()> {
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Waits until nothing of a killed group is left, so that nobody writes to its directory any longer. What a compiler driver has
+/// started is not our child, so that only asking again and again tells. Where nobody reaps orphans, the wait ends by itself.
+fn wait_for_group(group: Pid) {
+    let start = Instant::now();
+    while start.elapsed() < GONE_WITHIN && test_kill_process_group(group).is_ok() {
+        sleep(GONE_PAUSE);
     }
 }
 
