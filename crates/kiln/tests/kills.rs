@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kiln::hash::{Rehashed, rehash};
 use support::project::{ProjectBuilder, commit_all, write};
-use support::{Sandbox, message, tree};
+use support::{Sandbox, index, message, tree};
 
 /// How often each kind of event is hit.
 const HITS: usize = 3;
@@ -245,4 +245,47 @@ fn a_killed_build_loses_nothing() {
     let Tally { kinds, kills, old, new } = &field.tally;
     println!("{kills} kills, {old} left the old variant, {new} the new one: {kinds:?}");
     assert!(*kills >= 60 && kinds.values().all(|hits| *hits >= HITS) && *old > 0 && *new > 0);
+}
+
+#[test]
+fn a_killed_fetch_loses_nothing() {
+    let mut random = Random::new();
+    let mirror = index::mirror();
+    let (usual, empty) = (Sandbox::new(), Sandbox::without_torch());
+    let clean = project(&usual.path("project"));
+    set(&clean, State::A);
+    usual.build(&clean, &["-j1"]);
+    let dir = project(&empty.path("project"));
+    set(&dir, State::A);
+    let trees = empty.cache().join("toolchains-v1/trees");
+
+    let mut tally: BTreeMap<String, usize> = BTreeMap::new();
+    for round in 0..HITS {
+        // Each kill finds what the one before has left.
+        for kind in ["fetch-started", "fetch-bytes", "fetch-finished"] {
+            let mut command = empty.kiln(&dir, &BUILD);
+            command.env("KILN_INDEX_URL", mirror.index()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| reason(&line.unwrap()));
+            // Any of the first reports of bytes; the other two come once.
+            let skipped = if kind == "fetch-bytes" { random.below(20) } else { 0 };
+            let last = lines.by_ref().filter(|reason| reason == kind).nth(skipped);
+            kill(&mut child);
+            child.wait().unwrap();
+            *tally.entry(last.unwrap_or_else(|| panic!("no `{kind}` in round {round}"))).or_default() += 1;
+            let whole = fs::read_dir(&trees).map_or(0, |entries| entries.count());
+            assert_eq!(whole, usize::from(kind == "fetch-finished"), "after `{kind}`");
+        }
+        assert_eq!(fs::read_dir(empty.cache().join("toolchains-v1/work")).unwrap().count(), 0, "leftovers of the kills before");
+        // What was fetched last is whole: it builds without the network, and the result is that of undisturbed headers.
+        empty.build(&dir, &["-j1", "--offline"]);
+        tree::assert_equal(&clean.join("build"), &dir.join("build"));
+        let left: Vec<_> =
+            ["toolchains-v1/trees", ".kiln", "build"].iter().map(|name| [empty.cache().join(name), dir.join(name)]).collect();
+        for place in left.iter().flatten().filter(|place| place.exists()) {
+            fs::remove_dir_all(place).unwrap();
+        }
+    }
+    println!("{tally:?}");
+    assert_eq!(tally.values().sum::<usize>(), 3 * HITS);
 }
