@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use kiln_format::build::{Update, UpdateError, update};
-use kiln_format::{Parsed, render};
+use kiln_format::render;
 use thiserror::Error;
 
 use crate::project::{BUILD_TOML, ProjectError, read_text};
@@ -71,12 +71,12 @@ impl UpdateBuildError {
         }
     }
 
-    /// The remarks on a file that has errors, as text.
+    /// The errors of a file that has some, as text.
     pub fn remarks(&self) -> Option<String> {
         match self {
             Self::Update { source: UpdateError::Refused(parsed), .. } => {
-                let Parsed { source, diagnostics, .. } = parsed.as_ref();
-                Some(render(source, diagnostics))
+                let errors: Vec<_> = parsed.errors().cloned().collect();
+                Some(render(&parsed.source, &errors))
             }
             _ => None,
         }
