@@ -47,15 +47,20 @@ impl ReplaceError {
 
     /// What the user can do about it, if anything.
     pub fn hint(&self) -> Option<&'static str> {
-        match self.source.kind() {
-            io::ErrorKind::PermissionDenied => Some("make the output directory writable or choose another one with `--out`"),
-            io::ErrorKind::ReadOnlyFilesystem => Some("the file system is read-only: choose another output directory with `--out`"),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Some("free some space or choose another output directory with `--out`")
-            }
-            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => Some("a file stands where the output directory should be"),
-            _ => None,
+        hint_of(&self.source)
+    }
+}
+
+/// What the user can do about an error of the file system below the output directory, if anything.
+pub(crate) fn hint_of(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Some("make the output directory writable or choose another one with `--out`"),
+        io::ErrorKind::ReadOnlyFilesystem => Some("the file system is read-only: choose another output directory with `--out`"),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some("free some space or choose another output directory with `--out`")
         }
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => Some("a file stands where the output directory should be"),
+        _ => None,
     }
 }
 

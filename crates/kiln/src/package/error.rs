@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::replace::ReplaceError;
+use crate::replace::{ReplaceError, hint_of};
 use crate::shipped::ShippedError;
 
 /// A variant directory could not be assembled or put in place.
@@ -63,10 +63,11 @@ impl PackageError {
         let hint = match self {
             Self::Shipped(error) => return error.hint().map(str::to_owned),
             Self::Replace(error) => return error.hint().map(str::to_owned),
+            Self::Io { source, .. } => return hint_of(source).map(str::to_owned),
             Self::Changed { .. } => "run the command again",
             Self::NoLicense => "add `license` under `[general]`",
             Self::Clash { .. } => "rename the file",
-            Self::Io { .. } | Self::Refused => return None,
+            Self::Refused => return None,
         };
         Some(hint.to_owned())
     }
