@@ -53,6 +53,18 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Every kind, in the order of the manual.
+    pub const ALL: &'static [Self] = &[
+        Self::Unreadable,
+        Self::EmptyFile,
+        Self::NotAnObject,
+        Self::Damaged,
+        Self::UnsupportedFormat,
+        Self::UnsupportedMachine,
+        Self::UnknownExports,
+        Self::UnknownVariant,
+    ];
+
     /// Its code.
     pub const fn code(self) -> &'static str {
         match self {
