@@ -51,6 +51,7 @@ impl Checked {
             project.build_toml.diagnostics.extend(found);
             project.build_toml.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.map(|span| span.start), diagnostic.level));
         }
+        project.silence();
         Ok(Self { project, matrix })
     }
 

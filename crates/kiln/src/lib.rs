@@ -10,6 +10,7 @@ pub mod check;
 pub mod config_check;
 pub mod event;
 pub mod git;
+pub mod globs;
 pub mod hash;
 pub mod matrix;
 pub mod ops_id;

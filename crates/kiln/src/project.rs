@@ -1,6 +1,6 @@
 //! A project directory: its `build.toml`, its optional `kiln.toml`, and the files that decide what it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use kiln_format::{Build, Diagnostic, DiagnosticReport, Level, SourceFile, render};
 use thiserror::Error;
 
+use crate::globs;
 use crate::matrix::{Matrix, MatrixError};
 use crate::ops_id::SourceSet;
 use crate::settings_file::{self, Settings};
@@ -107,7 +108,7 @@ pub struct Remarks {
 pub struct Project {
     /// The directory, absolute, links resolved.
     pub root: PathBuf,
-    /// The model of `build.toml`, when it has no error.
+    /// The model of `build.toml`, when it has no error, with the files that patterns in `src` match.
     pub build: Option<Build>,
     /// What `kiln.toml` says; the default where there is none.
     pub settings: Settings,
@@ -144,8 +145,12 @@ impl Project {
             settings = read;
             kiln_toml = Some(Remarks { source: Arc::new(SourceFile::new(shown(settings_file::FILE_NAME), text)), diagnostics });
         }
-        let build_toml = Remarks { source: parsed.source, diagnostics: parsed.diagnostics };
-        Ok(Self { root, build: parsed.build, settings, build_toml, kiln_toml, matrix_toml: None })
+        let mut build_toml = Remarks { source: parsed.source, diagnostics: parsed.diagnostics };
+        let mut build = parsed.build;
+        if let Some(build) = &mut build {
+            build_toml.diagnostics.extend(globs::expand(&root, build));
+        }
+        Ok(Self { root, build, settings, build_toml, kiln_toml, matrix_toml: None })
     }
 
     /// Every remark as text for people, `build.toml` first.
@@ -162,6 +167,28 @@ impl Project {
     /// Every remark as data, `build.toml` first.
     pub fn reports(&self) -> Vec<DiagnosticReport<'_>> {
         self.remarks().flat_map(|remarks| remarks.diagnostics.iter().map(|diagnostic| remarks.source.report(diagnostic))).collect()
+    }
+
+    /// Drops the remarks that `[checks]` in `kiln.toml` silences. Errors stay.
+    pub fn silence(&mut self) {
+        let silenced = std::mem::take(&mut self.settings.silenced);
+        let mut used: BTreeSet<&'static str> = BTreeSet::new();
+        for remarks in self.remarks_mut() {
+            remarks.diagnostics.retain(|diagnostic| {
+                let is_silenced = diagnostic.level != Level::Error && silenced.contains_key(diagnostic.code);
+                if is_silenced {
+                    used.insert(diagnostic.code);
+                }
+                !is_silenced
+            });
+        }
+        if let Some(kiln_toml) = &mut self.kiln_toml {
+            for (code, reason) in silenced.iter().filter(|(code, _)| !used.contains(code.as_str())) {
+                let message = format!("`checks.{code}` silences nothing");
+                kiln_toml.diagnostics.push(Diagnostic::note("unused-silence", reason.span, message).with_hint("remove it".to_owned()));
+            }
+        }
+        self.settings.silenced = silenced;
     }
 
     /// Makes the remarks with this code errors.

@@ -4,15 +4,19 @@
 //! |---|---|---|
 //! | `[index] url` | string | the package index that toolchains come from; `--index` beats it |
 //! | `[build] cxx` | string | the C++ compiler: a program name or a path; `--cxx` beats it |
+//! | `[checks] CODE` | string | silences the remark with this code; the reason why |
 //! | `[matrix] file` | string | a matrix file to use in place of the built-in one, relative to the project; `--matrix` beats it |
 //!
 //! Unknown keys and tables are refused.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use kiln_format::{Diagnostic, Span, Spanned};
 use kiln_toolchain::IndexUrl;
 use toml::de::{DeTable, DeValue};
+
+use crate::config_check::LINTS;
 
 /// The file's name in the project.
 pub const FILE_NAME: &str = "kiln.toml";
@@ -24,9 +28,14 @@ pub struct Settings {
     pub index_url: Option<Spanned<String>>,
     /// `[build] cxx`.
     pub cxx: Option<Spanned<String>>,
+    /// `[checks]`: codes of remarks that are not to be shown, each with the reason.
+    pub silenced: BTreeMap<String, Spanned<String>>,
     /// `[matrix] file`, relative to the project unless absolute.
     pub matrix_file: Option<Spanned<String>>,
 }
+
+/// The table whose keys are codes of remarks.
+const CHECKS: &str = "checks";
 
 /// The tables and their keys; the one list that parsing and messages use.
 const KEYS: [(&str, &str); 3] = [("build", "cxx"), ("index", "url"), ("matrix", "file")];
@@ -41,9 +50,15 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
     }
     let mut diagnostics = Vec::new();
     for (name, value) in table.get_ref() {
+        if name.get_ref() == CHECKS {
+            checks(value, &mut settings, &mut diagnostics);
+            continue;
+        }
         let known: Vec<&str> = KEYS.iter().filter(|(table, _)| *table == name.get_ref()).map(|(_, key)| *key).collect();
         if known.is_empty() {
-            let tables = KEYS.iter().map(|(table, _)| format!("[{table}]"));
+            let mut tables: Vec<String> = KEYS.iter().map(|(table, _)| *table).chain([CHECKS]).map(|table| format!("[{table}]")).collect();
+            tables.sort();
+            let tables = tables.into_iter();
             diagnostics.push(unknown("table", name.get_ref(), name.span(), tables));
             continue;
         }
@@ -82,6 +97,33 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
     // The table is sorted by key: the file's order is what a reader expects.
     diagnostics.sort_by_key(|d| d.span.map(|span| span.start));
     (settings, diagnostics)
+}
+
+/// Reads `[checks]`: the code of a remark and why it is silenced.
+fn checks(value: &toml::Spanned<DeValue<'_>>, settings: &mut Settings, diagnostics: &mut Vec<Diagnostic>) {
+    let DeValue::Table(entries) = value.get_ref() else {
+        diagnostics.push(wrong_type(CHECKS, "a table", value.get_ref().type_str(), value.span()));
+        return;
+    };
+    for (code, reason) in entries {
+        if !LINTS.contains(&code.get_ref().as_ref()) {
+            let remark = unknown("remark", code.get_ref(), code.span(), LINTS.iter().map(ToString::to_string));
+            diagnostics.push(remark.with_hint("errors cannot be silenced".to_owned()));
+            continue;
+        }
+        match reason.get_ref() {
+            DeValue::String(text) if !text.trim().is_empty() => {
+                let reason = Spanned::new(text.trim().to_owned(), reason.span().into());
+                settings.silenced.insert(code.get_ref().to_string(), reason);
+            }
+            DeValue::String(_) => {
+                let message = format!("`{}` needs a reason", code.get_ref());
+                let hint = "say why the remark does not matter here".to_owned();
+                diagnostics.push(Diagnostic::error("invalid-value", Span::from(reason.span()), message).with_hint(hint));
+            }
+            other => diagnostics.push(wrong_type(code.get_ref(), "a string", other.type_str(), reason.span())),
+        }
+    }
 }
 
 fn unknown(what: &str, name: &str, at: Range<usize>, known: impl Iterator<Item = String>) -> Diagnostic {
@@ -153,8 +195,39 @@ mod tests {
           |
         8 | [torch]
           |  ^^^^^
-          = allowed here: `[build]`, `[index]`, `[matrix]`
+          = allowed here: `[build]`, `[checks]`, `[index]`, `[matrix]`
         "#);
+    }
+
+    #[test]
+    fn silenced_remarks() {
+        let text = "[checks]\nduplicate-source = \"a test\"\nmissing-file = \"x\"\nunused-source = \" \"\nlayout = 1\n";
+        let (settings, diagnostics) = parse(text);
+        let silenced: Vec<_> = settings.silenced.iter().map(|(code, reason)| (code.as_str(), reason.as_str())).collect();
+        assert_eq!(silenced, [("duplicate-source", "a test")]);
+        insta::assert_snapshot!(render(&SourceFile::new(FILE_NAME, text), &diagnostics), @r#"
+        error[unknown-key]: unknown remark `missing-file`
+          --> kiln.toml:3:1
+          |
+        3 | missing-file = "x"
+          | ^^^^^^^^^^^^
+          = allowed here: `arch-flag`, `duplicate-backend`, `duplicate-source`, `layout`, `leading-dot`, `license-id`, `noarch-backend`, `not-loadable`, `not-portable`, `own-registration`, `unknown-arch`, `unused-dependency`, `unused-exclude`, `unused-kernel`, `unused-key`, `unused-source`, `unused-stable-abi`
+        hint: errors cannot be silenced
+
+        error[invalid-value]: `unused-source` needs a reason
+          --> kiln.toml:4:17
+          |
+        4 | unused-source = " "
+          |                 ^^^
+        hint: say why the remark does not matter here
+
+        error[wrong-type]: `layout` must be a string, found an integer
+          --> kiln.toml:5:10
+          |
+        5 | layout = 1
+          |          ^
+        "#);
+        assert_eq!(parse("checks = 1").1[0].message, "`checks` must be a table, found an integer");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod files;
 mod layout;
+mod lints;
 mod meaning;
 #[cfg(test)]
 mod testing;
@@ -15,12 +16,14 @@ use kiln_format::{Build, Diagnostic};
 use crate::matrix::Matrix;
 
 pub use self::files::{is_input, is_translation_unit};
+pub use self::lints::LINTS;
 
 /// All remarks on the project in `root`, in the order of its `build.toml`, which every place points into.
 pub fn check(root: &Path, build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     let mut diagnostics = files::check(root, build);
     diagnostics.extend(layout::check(root, build));
     diagnostics.extend(meaning::check(build, matrix));
+    diagnostics.extend(lints::check(build));
     diagnostics.sort_by_key(|d| (d.span.map(|span| span.start), d.level));
     diagnostics
 }

@@ -259,6 +259,9 @@ pub(crate) struct CheckConfig {
     /// Print notes too
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// Print notes on what kernel-builder would refuse
+    #[arg(long)]
+    pub(crate) peer: bool,
     /// Warnings count as errors
     #[arg(long)]
     pub(crate) strict: bool,

@@ -11,7 +11,7 @@ use crate::printer::Printer;
 pub(crate) fn run(args: &CheckConfig, printer: &Printer) -> Result<Exit, Failure> {
     let mut checked = super::open(&args.project)?;
     if !args.verbose {
-        checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
+        checked.project.retain(|diagnostic| diagnostic.level != Level::Note || (args.peer && diagnostic.code == "not-portable"));
     }
     match args.format {
         ReportFormat::Human => super::show_remarks(&checked, printer),
