@@ -57,11 +57,14 @@ impl<'a> Executor<'a> {
     /// the order in which things happen, from several threads.
     ///
     /// After a run in which every step ended well, outputs that no graph of late had are removed (see
-    /// [`LockedWorkDir::remember`]).
+    /// [`LockedWorkDir::forget_old_graphs`]).
     ///
     /// # Panics
     /// When `observer` does.
     pub fn run(&self, graph: &Graph, observer: &(dyn Fn(&Event) + Sync)) -> Outcome {
+        if let Err(error) = self.work_dir.note(graph) {
+            tracing::warn!("cannot write to `{}`: {error}", self.work_dir.path().display());
+        }
         let run = Run::new(graph, self.work_dir, &self.config.interrupt);
         let records = self.load_records(graph, &run);
         let (schedule, consequences) = Schedule::new(graph);
@@ -84,7 +87,7 @@ impl<'a> Executor<'a> {
 
         let outcome = self.outcome(graph, pool);
         if outcome.is_ok()
-            && let Err(error) = self.work_dir.remember(graph)
+            && let Err(error) = self.work_dir.forget_old_graphs()
         {
             tracing::warn!("cannot remove old outputs from `{}`: {error}", self.work_dir.path().display());
         }

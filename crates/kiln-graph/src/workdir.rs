@@ -12,9 +12,9 @@
 //! by a process that died, and is removed. The kernel drops the lock with its process: a dead owner blocks nobody. A
 //! program that survived its killed parent can only write below its own `tmp/<unique>/`, a name that is never used again.
 //!
-//! Outputs of steps that no longer occur are kept for as long as one of the last [`KEPT_GRAPHS`] different graphs has
-//! them: switching between variants, options or commits and back finds them. What no such graph has is removed at the
-//! end of a successful run of a graph that was not yet among them.
+//! Outputs of steps that no longer occur are kept for as long as one of the last [`KEPT_GRAPHS`] different graphs that were
+//! run has them: switching between variants, options or commits and back finds them, and so does a run after one that failed.
+//! What no such graph has is removed at the end of a successful run.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -206,38 +206,49 @@ impl LockedWorkDir {
         self.step_dir(&output.step).join(&output.name)
     }
 
-    /// Remembers that `graph` was run and, if it was not among the last [`KEPT_GRAPHS`] different graphs, forgets the oldest
-    /// one and removes what none of those left has. The executor calls it at the end of a successful run.
+    /// Notes that `graph` is run now. The executor calls it before the first step, so that whatever a run makes, also one that
+    /// fails or is killed, belongs to a known graph.
     ///
     /// # Errors
-    /// The first error of the file system; what is left is found again by the next call that prunes.
-    pub fn remember(&self, graph: &Graph) -> io::Result<Pruned> {
+    /// The first error of the file system.
+    pub fn note(&self, graph: &Graph) -> io::Result<()> {
         let mut ids: Vec<&str> = graph.steps().map(|(id, _)| id.as_str()).collect();
         ids.sort_unstable();
         let text = ids.iter().fold(String::new(), |text, id| text + id + "\n");
         let file = self.runs_dir().join(&blake3::hash(text.as_bytes()).to_hex()[..32]);
-        if let Ok(known) = File::options().append(true).open(&file) {
-            known.set_modified(SystemTime::now())?;
-            return Ok(Pruned::default());
+        match File::options().append(true).open(&file) {
+            Ok(known) => known.set_modified(SystemTime::now()),
+            Err(_) => self.write_atomically(&file, text.as_bytes()),
         }
-        self.write_atomically(&file, text.as_bytes())?;
+    }
 
+    /// Forgets all graphs but the last [`KEPT_GRAPHS`] different ones and removes what none of those has. The executor calls it at
+    /// the end of a successful run.
+    ///
+    /// # Errors
+    /// The first error of the file system; what is left is found again by the next call that prunes.
+    pub fn forget_old_graphs(&self) -> io::Result<Pruned> {
         let mut runs = Vec::new();
         for entry in fs::read_dir(self.runs_dir())? {
             let entry = entry?;
             runs.push((entry.metadata()?.modified()?, entry.path()));
         }
-        runs.sort_unstable_by(|a, b| b.cmp(a));
-        let forgotten = runs.split_off(runs.len().min(KEPT_GRAPHS));
-        for (_, path) in &forgotten {
-            fs::remove_file(path)?;
+        if runs.len() <= KEPT_GRAPHS {
+            return Ok(Pruned::default());
         }
-        let mut keep: BTreeSet<StepId> = graph.steps().map(|(id, _)| id.clone()).collect();
+        runs.sort_unstable_by(|a, b| b.cmp(a));
+        let forgotten = runs.split_off(KEPT_GRAPHS);
+        let mut keep: BTreeSet<StepId> = BTreeSet::new();
         for (_, path) in &runs {
             // A list that cannot be read keeps nothing: its steps would run again, no more.
             keep.extend(fs::read_to_string(path).unwrap_or_default().lines().map(|id| StepId(id.into())));
         }
-        self.prune(&keep)
+        let pruned = self.prune(&keep)?;
+        // Last, so that whoever is killed or fails before it prunes again.
+        for (_, path) in &forgotten {
+            fs::remove_file(path)?;
+        }
+        Ok(pruned)
     }
 
     /// Removes outputs and records of all steps but `keep`.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::project::step;
 use common::{Tree, config, lock};
-use kiln_graph::{Action, Executor, Graph, Interrupt, KEPT_GRAPHS, TryLock, WorkDir, WorkDirError, write_file};
+use kiln_graph::{Action, Config, Executor, Graph, Interrupt, KEPT_GRAPHS, TryLock, WorkDir, WorkDirError, write_file};
 
 fn busy(dir: &Path) -> (WorkDir, Option<u32>) {
     match WorkDir::open(dir).unwrap().try_lock().unwrap() {
@@ -163,7 +163,18 @@ fn a_failed_run_removes_nothing() {
     tree.write("src/d.c", "@exit 1\n");
     tree.run();
     assert!(entries(&tree.project.work_dir().join("out")).is_superset(&out));
-    assert_eq!(entries(&tree.project.work_dir().join("runs")).len(), 1);
+    assert_eq!(entries(&tree.project.work_dir().join("runs")).len(), 2);
+}
+
+#[test]
+fn what_a_failed_run_made_outlives_other_runs() {
+    let tree = Tree::new();
+    tree.write("src/d.c", "@exit 1\n");
+    let run = || tree.run_graph(&tree.project.graph(), Config { keep_going: true, ..config(1) }).counts();
+    let (ran, _, failed, skipped) = run();
+    assert!(ran > 0 && failed == 1);
+    tree.run_graph(&graph(1), config(1));
+    assert_eq!(run(), (0, ran, failed, skipped));
 }
 
 #[test]
