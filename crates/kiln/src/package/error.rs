@@ -63,11 +63,11 @@ impl PackageError {
         let hint = match self {
             Self::Shipped(error) => return error.hint().map(str::to_owned),
             Self::Replace(error) => return error.hint().map(str::to_owned),
-            Self::Io { source, .. } => return hint_of(source).map(str::to_owned),
+            Self::Io { what: "write", source, .. } => return hint_of(source).map(str::to_owned),
             Self::Changed { .. } => "run the command again",
             Self::NoLicense => "add `license` under `[general]`",
             Self::Clash { .. } => "rename the file",
-            Self::Refused => return None,
+            Self::Io { .. } | Self::Refused => return None,
         };
         Some(hint.to_owned())
     }

@@ -195,7 +195,7 @@ fn print_plan(prepared: &Prepared<'_>, format: MessageFormat, printer: &Printer)
                     })
                 })
                 .collect();
-            return writeln!(out, "{}", serde_json::json!({"variants": variants, "graph": plan}));
+            return writeln!(out, "{}", serde_json::json!({"reason": "plan", "variants": variants, "graph": plan}));
         }
         for variant in variants {
             let torch = variant.selected.torch().map(|torch| format!(" with torch {}", torch.release)).unwrap_or_default();
