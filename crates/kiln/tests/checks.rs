@@ -1,0 +1,226 @@
+//! The checks at the end of a build, and on demand.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::project::{BINDING, ProjectBuilder, usual};
+use support::{Run, Sandbox, text, tree};
+
+/// A project whose extension calls a C function of torch when it is loaded.
+fn calling(name: &str) -> ProjectBuilder {
+    let call = format!("extern \"C\" int {name}(...);\n__attribute__((constructor)) static void call() {{ {name}(); }}\n");
+    let project = ProjectBuilder::new().file("binding.cpp", &format!("{BINDING}{call}"));
+    project.file("plain.cpp", "int tiny_plain() { return 1; }\n").kernel("plain", &[], &["plain.cpp"], "")
+}
+
+/// A sandbox with a project that was built for torch's stable ABI, and takes a function of torch 2.10 from it.
+fn built() -> (Sandbox, PathBuf, PathBuf) {
+    let sandbox = Sandbox::new();
+    let dir = calling("torch_call_dispatcher").torch(STABLE).write(&sandbox.path("project"));
+    sandbox.build(&dir, &[]);
+    let variant = tree::extensions(&dir.join("build")).first().unwrap().parent().unwrap().to_owned();
+    (sandbox, dir, variant)
+}
+
+/// The report of a check, and its exit code.
+fn report(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> (Option<i32>, Value) {
+    let output = sandbox.kiln(dir, &[args, &["--format", "json"]].concat()).output().unwrap();
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{cause}: {}", text(&output.stderr)));
+    (output.status.code(), report)
+}
+
+/// The codes of the findings and of the failures of a report.
+fn codes(report: &Value) -> (Vec<&str>, Vec<&str>) {
+    let of = |key: &str| report[key].as_array().unwrap().iter().map(|remark| remark["rule"].as_str().unwrap()).collect();
+    (of("findings"), of("failures"))
+}
+
+fn code(report: &(Option<i32>, Value)) -> (Option<i32>, (Vec<&str>, Vec<&str>)) {
+    (report.0, codes(&report.1))
+}
+
+/// What a `[torch]` table says of the stable ABI.
+const STABLE: &str = "stable-abi = { cpu = \"2.11\" }";
+/// A function of torch 2.13.
+const NEWER: &str = "torch_delete_generator";
+const CLEAN: (Option<i32>, (Vec<&str>, Vec<&str>)) = (Some(0), (Vec::new(), Vec::new()));
+
+/// Links a shared object with gcc and gives its bytes.
+fn linked(dir: &Path, source: &str, args: &[&str]) -> Vec<u8> {
+    let (input, output) = (dir.join("other.c"), dir.join("other.so"));
+    fs::write(&input, source).unwrap();
+    let mut command = Command::new("gcc");
+    command.args(["-shared", "-fPIC", "-nostdlib", "-Wl,-z,noexecstack"]).args(args).arg(&input).arg("-o").arg(&output);
+    let made = command.output().unwrap();
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    fs::read(output).unwrap()
+}
+
+#[test]
+fn what_was_built_is_clean() {
+    let (sandbox, dir, variant) = built();
+    let name = variant.file_name().unwrap().to_str().unwrap();
+    for args in [&["check"][..], &["check-abi"], &["check-builds"], &["check", "build"], &["check", &format!("build/{name}")]] {
+        let found = report(&sandbox, &dir, args);
+        assert_eq!(code(&found), CLEAN, "{args:?}: {}", found.1);
+        assert!(!found.1["files"].as_array().unwrap().is_empty(), "{args:?}");
+        assert_eq!(found.1["data"]["manylinux-policy"], "auditwheel 6.8.2");
+    }
+    // A file inside of a variant is what the variant's name says; the same file elsewhere is only a shared object.
+    let extension = tree::extensions(&variant).remove(0);
+    assert_eq!(code(&report(&sandbox, &dir, &["check", extension.to_str().unwrap()])), CLEAN);
+    let run = Run::of(&mut sandbox.kiln(&dir, &["check"]));
+    assert_eq!(run.stderr, "     Checked 2 files: nothing found\n");
+}
+
+/// Names of the stable ABI that are newer than what is declared are found by the name of the directory alone.
+#[test]
+fn an_extension_that_promises_too_much() {
+    let (sandbox, dir, variant) = built();
+    let wrong = variant.with_file_name("torch-stable-abi29-cpu-x86_64-linux");
+    fs::rename(&variant, &wrong).unwrap();
+    let found = report(&sandbox, &dir, &["check-abi"]);
+    let (findings, failures) = codes(&found.1);
+    assert!(found.0 == Some(1) && failures.is_empty() && findings.iter().all(|rule| *rule == "torch-shim-newer"), "{}", found.1);
+    let finding = &found.1["findings"][0];
+    assert!(finding["detail"].as_str().unwrap().ends_with("and the variant is for torch 2.9 and newer"), "{finding}");
+    assert_eq!(code(&report(&sandbox, &dir, &["check-abi", "--torch-stable-abi", "2.11"])), CLEAN);
+}
+
+/// A finding stops the package and names the source that brought the symbol; what is in place stays.
+#[test]
+fn a_build_that_breaks_a_rule_is_not_placed() {
+    let sandbox = Sandbox::new();
+    let dir = calling("torch_call_dispatcher").torch(STABLE).write(&sandbox.path("project"));
+    sandbox.build(&dir, &["--unique-id", "1"]);
+    let before = tree::files(&dir.join("build"));
+    // Of torch 2.13, in an extension for 2.11 and newer.
+    calling(NEWER).torch(STABLE).write(&dir);
+    let run = Run::of(&mut sandbox.kiln(&dir, &["build", "--unique-id", "1", "--message-format", "json"]));
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let remarks = run.reason("check");
+    let [remark] = remarks.as_slice() else { panic!("{remarks:?}") };
+    assert_eq!((&remark["check"]["rule"], &remark["check"]["symbol"]), (&json!("torch-shim-newer"), &json!(NEWER)));
+    assert_eq!(remark["check"]["caused_by"], json!(["binding.cpp"]));
+    assert_eq!(run.reason("variant-failed").first().map(|failed| failed["code"].clone()), Some(json!("checks")));
+    assert_eq!(tree::files(&dir.join("build")), before);
+
+    let run = Run::of(&mut sandbox.kiln(&dir, &["build", "--unique-id", "1"]));
+    let said: Vec<&str> = run.stderr.lines().skip_while(|line| !line.starts_with("error[")).take(5).collect();
+    assert_eq!(
+        said,
+        [
+            &format!("error[torch-shim-newer]: `{NEWER}` came with torch 2.13, and the variant is for torch 2.11 and newer"),
+            "  in torch-stable-abi211-cpu-x86_64-linux/_tiny_cpu_1.abi3.so",
+            &format!("  found undefined `{NEWER}` without a version"),
+            "  from binding.cpp",
+            "hint: declare `stable-abi = \"2.13\"`, or use what torch 2.11 has",
+        ]
+    );
+}
+
+#[test]
+fn objects_that_were_exchanged() {
+    let (sandbox, dir, variant) = built();
+    let extension = tree::extensions(&variant).remove(0);
+    let id = extension.file_name().unwrap().to_str().unwrap().split('.').next().unwrap().to_owned();
+    let source = format!("extern void arc4random(void); void PyInit_{id}(void) {{ arc4random(); }}");
+    fs::write(&extension, linked(sandbox.cache(), &source, &["-Wl,-rpath,/opt/lib"])).unwrap();
+    let found = report(&sandbox, &dir, &["check"]);
+    assert_eq!(code(&found), (Some(1), (vec!["digest", "run-path", "unversioned-symbol"], vec![])), "{}", found.1);
+    for (only, codes) in [("run-path", vec!["run-path"]), ("digest", vec!["digest"]), ("machine", vec![])] {
+        let exit = if codes.is_empty() { Some(0) } else { Some(1) };
+        assert_eq!(code(&report(&sandbox, &dir, &["check", "--only", only])), (exit, (codes, vec![])));
+    }
+    // As a library of others it may have a run path, and its names are its own business.
+    let file = extension.to_str().unwrap();
+    assert_eq!(code(&report(&sandbox, &dir, &["check", "--profile", "library", file])), CLEAN);
+
+    fs::write(&extension, "").unwrap();
+    let found = report(&sandbox, &dir, &["check-abi"]);
+    assert_eq!(code(&found), (Some(1), (vec!["file-kind"], vec!["empty-file"])), "{}", found.1);
+    assert_eq!(code(&report(&sandbox, &dir, &["check", "--only", "digest"])).0, Some(1), "what could not be checked fails all the same");
+    fs::remove_file(&extension).unwrap();
+    assert_eq!(code(&report(&sandbox, &dir, &["check"])), (Some(1), (vec!["metadata-id", "digest", "file-kind"], vec![])));
+}
+
+#[test]
+fn metadata_that_do_not_fit() {
+    let (sandbox, dir, variant) = built();
+    let path = variant.join("metadata.json");
+    let good = fs::read_to_string(&path).unwrap();
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut value: Value = serde_json::from_str(&good).unwrap();
+        change(&mut value);
+        fs::write(&path, value.to_string()).unwrap();
+        let found = report(&sandbox, &dir, &["check-builds"]);
+        assert_eq!(found.0, Some(1));
+        codes(&found.1).0.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(with(&|value| value["backend"]["type"] = json!("cuda")), ["metadata-backend", "metadata-id"]);
+    assert_eq!(with(&|value| value["id"] = json!("_other_cpu_1")), ["metadata-id", "metadata-id"]);
+    assert_eq!(with(&|value| value["license"] = json!(null)), ["metadata"]);
+    assert_eq!(with(&|value| value["digest"] = json!(null)), ["digest"]);
+    fs::write(&path, &good).unwrap();
+    fs::create_dir(variant.join("__pycache__")).unwrap();
+    assert_eq!(code(&report(&sandbox, &dir, &["check-builds"])), (Some(1), (vec!["bytecode"], vec![])));
+    fs::remove_dir(variant.join("__pycache__")).unwrap();
+
+    // Another variant beside it, of another state and under a name that nobody reads.
+    let other = variant.with_file_name("torch-stable-abi2-11-cpu");
+    fs::create_dir(&other).unwrap();
+    let mut value: Value = serde_json::from_str(&good).unwrap();
+    (value["version"], value["digest"]) = (json!(7), json!({"algorithm": "sha256", "files": {}}));
+    fs::write(other.join("metadata.json"), value.to_string()).unwrap();
+    let found = report(&sandbox, &dir, &["check"]);
+    assert_eq!(code(&found), (Some(1), (vec!["variant-name", "consistent"], vec!["unknown-variant"])), "{}", found.1);
+}
+
+/// A check that does not know what a library exports says so instead of passing.
+#[test]
+fn a_torch_that_is_not_in_the_catalog() {
+    let sandbox = Sandbox::new();
+    let dir = calling("aoti_torch_device_type_cpu").write(&sandbox.path("project"));
+    sandbox.build(&dir, &["--torch", "2.13"]);
+    assert_eq!(code(&report(&sandbox, &dir, &["check-abi"])), CLEAN);
+    let variant = tree::extensions(&dir.join("build")).first().unwrap().parent().unwrap().to_owned();
+    fs::rename(&variant, variant.with_file_name("torch29-cxx11-cpu-x86_64-linux")).unwrap();
+    let found = report(&sandbox, &dir, &["check-abi"]);
+    assert_eq!(code(&found), (Some(1), (vec![], vec!["unknown-exports"])), "{}", found.1);
+}
+
+#[test]
+fn options_and_forms() {
+    let (sandbox, dir, _) = built();
+    let run = |args: &[&str]| Run::of(&mut sandbox.kiln(&dir, args));
+    let unknown = run(&["check", "--only", "glibc"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown.stderr.starts_with("error[usage]: there is no rule `glibc`\nhint: the rules are floor-version, "),
+        "{}",
+        unknown.stderr
+    );
+    let unknown = run(&["check-abi", "-m", "manylinux_2_99"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("there is no policy `manylinux_2_99`"), "{}", unknown.stderr);
+    assert_eq!(run(&["check-abi", "--manylinux", "manylinux_2_34", "-p", "3.9", "--macos", "15.0"]).code, Some(0));
+    assert_eq!(run(&["check-abi", "-p", "three"]).code, Some(2));
+    // An older Python than the names that the module's start needs.
+    let old = run(&["check-abi", "-p", "3.1"]);
+    assert!(old.code == Some(1) && old.stderr.contains("error[python-abi-newer]"), "{}", old.stderr);
+    let missing = run(&["check", "nowhere"]);
+    assert_eq!((missing.code, missing.stderr.as_str()), (Some(1), "error[path]: there is no file or directory `nowhere`\n"));
+    let empty = sandbox.path("empty");
+    usual().write(&empty);
+    let unbuilt = Run::of(&mut sandbox.kiln(&empty, &["check"]));
+    assert!(unbuilt.code == Some(1) && unbuilt.stderr.contains("`kiln build` makes them"), "{}", unbuilt.stderr);
+
+    let output = sandbox.kiln(&dir, &["check", "--format", "sarif"]).output().unwrap();
+    let sarif: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&sarif["version"], &sarif["runs"][0]["invocations"][0]["executionSuccessful"]), (&json!("2.1.0"), &json!(true)));
+    assert_eq!(sarif["runs"][0]["results"], json!([]));
+}
