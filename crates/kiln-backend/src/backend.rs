@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kiln_format::BackendName;
 use kiln_graph::{Graph, PathRef, RootName};
 use kiln_object::elf::Machine;
+use kiln_toolchain::floor::FloorLink;
 use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::RuntimeNames;
 
@@ -53,8 +54,10 @@ pub struct Lowering<'a> {
     pub graph: &'a mut Graph,
     /// The host compiler.
     pub host: &'a HostCompiler,
-    /// The names of the libraries that the host compiler links by itself.
+    /// The names of what the host compiler links by itself: of the host's libraries, or of the floor's.
     pub runtime: Arc<RuntimeNames>,
+    /// How links keep to the portability floor; none to take what the host has.
+    pub floor: Option<FloorLink>,
     /// The processor that is compiled for.
     pub machine: Machine,
     /// The root that sources are relative to.

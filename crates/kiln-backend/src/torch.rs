@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kiln_format::{MajorMinor, Version};
 use kiln_graph::{Action, Arg, Input, OutputRef, Piece, ResourceClass, Step, Weight};
+use kiln_toolchain::floor::FloorLink;
 use kiln_toolchain::stubs::{LinkNames, link_stubs};
 use kiln_toolchain::{LibraryExports, PythonVersion, TorchToolchain};
 
@@ -95,8 +96,12 @@ impl Framework for TorchFramework {
         let exports = OutputRef { step: generated::torch_exports(lowering.graph)?, name: "exports.map".to_owned() };
         let mut args = vec![Arg::from("-shared"), Arg::from("-o"), Arg(vec![Piece::Own(file_name.clone())])];
         args.extend(objects.iter().map(|object| Arg::from(object.output.clone())));
+        // The floor's directory comes before all others, and its C++ library before torch's libraries.
+        let FloorLink { before, after } = lowering.floor.clone().unwrap_or_default();
         args.push(Arg::from("-Wl,--as-needed"));
+        args.extend(before);
         args.extend(names.outputs().into_iter().map(|name| Arg::from(OutputRef { step: stubs.clone(), name })));
+        args.extend(after);
         args.push(Arg::text("-Wl,--version-script=").with(Piece::Output(exports)));
         args.push(Arg::from("-Wl,-z,noexecstack"));
         let step = lowering.graph.add(Step {

@@ -100,7 +100,7 @@ fn extension(dir: &Path, source: &Path, compile: &[&str], link: &[&str]) -> Dyna
     gxx(dir, &[&["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-c", "-o", "x.o", source], compile].concat());
     let (before, after) = link_args(&MADE.floor);
     std::fs::write(dir.join("exports.map"), "{ global: check; local: *; };\n").unwrap();
-    let mut args = vec!["-shared", "-o", "x.so", "x.o", "-Wl,--version-script=exports.map"];
+    let mut args = vec!["-shared", "-o", "x.so", "x.o", "-Wl,--version-script=exports.map", "-Wl,--as-needed"];
     args.extend(before.iter().map(String::as_str));
     args.extend(link);
     args.extend(after.iter().map(String::as_str));

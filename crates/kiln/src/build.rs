@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kiln_format::metadata::Builder;
 use kiln_format::variant::Os;
 use kiln_format::{BackendName, Build, Level, OpsId, Version};
 use kiln_graph::{Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir};
+use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
 use kiln_toolchain::{Provider, Provisioner, TorchToolchain};
 use rustix::fs::{Access, access};
@@ -17,6 +19,7 @@ use crate::build_error::{BuildError, Report};
 use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
 use crate::config_check;
 use crate::event::Event;
+use crate::floor;
 use crate::git::{self, GitTool, Scm};
 use crate::matrix::{Filters, Kind, Matrix, Selected, Selection, Set, Target, choose};
 use crate::ops_id::{self, Purpose};
@@ -145,6 +148,7 @@ pub struct Prepared<'a> {
     dirty: bool,
     host: Option<HostCompiler>,
     torch: BTreeMap<Version, TorchToolchain>,
+    floor: Option<Arc<Floor>>,
 }
 
 /// What became of a build.
@@ -204,6 +208,11 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         };
         torch.insert(release, toolchain);
     }
+    let choice = checked.project.settings.floor.as_ref().map(|floor| floor.value).unwrap_or_default();
+    let floor = match &host {
+        Some(host) => floor::choose(choice, options.purpose, options.target, host, services)?,
+        None => None,
+    };
     let plan = plan(&PlanRequest {
         build,
         project_dir: root,
@@ -211,9 +220,10 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         ops_ids: &ops_ids,
         host: host.as_ref(),
         torch: &torch,
+        floor: floor.as_ref(),
         ambient: services.ambient,
     })?;
-    Ok(Prepared { checked, options, plan, scm, dirty, host, torch })
+    Ok(Prepared { checked, options, plan, scm, dirty, host, torch, floor })
 }
 
 /// Runs a prepared build: the graph, then the packages of all variants whose steps ended well, then the record.
@@ -226,6 +236,9 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     make_out_dir(&out_dir)?;
     replace::recover(&out_dir)?;
 
+    if let (Some(floor), Some(host)) = (&prepared.floor, &prepared.host) {
+        floor::provide(floor, host, prepared.options.jobs, services)?;
+    }
     let work_dir = open_work_dir(&project.root, services)?;
     let config = Config {
         jobs: prepared.options.jobs,
@@ -342,8 +355,11 @@ fn inspect(prepared: &Prepared<'_>, services: &Services<'_>, variant: &PlannedVa
 
 /// The floor that a variant was linked for, as the build record keeps it: the policy, and the newest version of each library. Empty
 /// while links take what the host has.
-fn applied_floor(_prepared: &Prepared<'_>, _variant: &PlannedVariant) -> BTreeMap<String, String> {
-    BTreeMap::new()
+fn applied_floor(prepared: &Prepared<'_>, variant: &PlannedVariant) -> BTreeMap<String, String> {
+    match &prepared.floor {
+        Some(floor) if variant.extension.is_some() => floor::record(floor.level()),
+        _ => BTreeMap::new(),
+    }
 }
 
 /// With a torch of the system, only the rows of its minor can be built.
@@ -451,7 +467,7 @@ fn variant_record(
 }
 
 /// A compiler for people: its family's program and its release.
-fn compiler_name(host: &HostCompiler) -> String {
+pub(crate) fn compiler_name(host: &HostCompiler) -> String {
     match host.family {
         Family::Gnu => format!("g++ {}", host.version),
         Family::Clang => format!("clang++ {}", host.version),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use kiln_format::OpsIdError;
 use kiln_graph::WorkDirError;
+use kiln_toolchain::floor::{FloorChoice, FloorError, FloorLevel};
 use kiln_toolchain::host::HostError;
 use thiserror::Error;
 
@@ -53,6 +54,31 @@ pub enum BuildError {
     /// The host compiler cannot be used.
     #[error(transparent)]
     Host(#[from] kiln_toolchain::host::HostError),
+    /// There is no floor for this machine.
+    #[error(transparent)]
+    Floor(#[from] FloorError),
+    /// The files of a floor cannot be made.
+    #[error("cannot make the files of {level}: {cause}")]
+    FloorFailed {
+        /// The floor.
+        level: FloorLevel,
+        /// The first step that failed, and what it said.
+        cause: String,
+    },
+    /// The files of a floor cannot be kept.
+    #[error("cannot write to `{}`", path.display())]
+    FloorStore {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A release that asks for newer systems than others.
+    #[error("a release keeps to `{}`, and `floor` in `kiln.toml` is `{choice}`", FloorChoice::default())]
+    ReleaseFloor {
+        /// What the project says.
+        choice: FloorChoice,
+    },
     /// A variant cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -100,6 +126,10 @@ impl BuildError {
             Self::Toolchain(error) => toolchain_code(error),
             Self::Host(HostError::None { .. }) => "no-compiler",
             Self::Host(_) => "host-compiler",
+            Self::Floor(_) => "internal",
+            Self::FloorFailed { .. } => "host-compiler",
+            Self::FloorStore { .. } => "store",
+            Self::ReleaseFloor { .. } => "configuration",
             Self::Plan(error) => error.code(),
             Self::WorkDir(WorkDirError::Interrupted { .. }) => "interrupted",
             Self::WorkDir(_) => "work-directory",
@@ -115,6 +145,8 @@ impl BuildError {
             Self::NothingSelected => Some("`kiln list-variants --reasons` says why each row of the matrix is left out".to_owned()),
             Self::Toolchain(error) => error.hint(),
             Self::Host(error) => error.hint(),
+            Self::FloorFailed { .. } => Some("choose another compiler with `--cxx`".to_owned()),
+            Self::ReleaseFloor { .. } => Some("remove `floor` from `[build]`, or build without `--release`".to_owned()),
             Self::Plan(error) => error.hint(),
             Self::Shipped(error) => error.hint().map(str::to_owned),
             Self::OutDir { .. } | Self::OutDirBlocked { .. } => Some("`--out DIR` puts the variants elsewhere".to_owned()),

@@ -20,6 +20,11 @@ pub enum Event {
     },
     /// A toolchain is being provided.
     Fetch(FetchEvent),
+    /// Something that all builds of this user share is being made, once.
+    Preparing {
+        /// What, such as `manylinux_2_28 for g++ 12.2.0`.
+        what: String,
+    },
     /// Another build holds the work directory; this one waits.
     Waiting {
         /// Process id of the holder, when it is known.

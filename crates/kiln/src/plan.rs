@@ -11,6 +11,7 @@ use kiln_format::variant::Cpu;
 use kiln_format::{BackendName, Build, Dependency, OpsId, ProjectPath, Spanned, Version};
 use kiln_graph::{Graph, GraphError, OutputRef, PathRef, RootBinding, RootKind, RootName};
 use kiln_toolchain::TorchToolchain;
+use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::RuntimeNames;
 use thiserror::Error;
@@ -38,6 +39,8 @@ pub struct PlanRequest<'a> {
     pub host: Option<&'a HostCompiler>,
     /// The torch of each release that a variant is compiled with.
     pub torch: &'a BTreeMap<Version, TorchToolchain>,
+    /// The floor that links keep to; none to take what the host has.
+    pub floor: Option<&'a Arc<Floor>>,
     /// Directories that a compiler process needs to work and that never decide its result.
     pub ambient: &'a BTreeMap<String, PathBuf>,
 }
@@ -176,10 +179,21 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                 let stable_abi = request.build.stable_abi_for(selected.backend).map(|version| version.value.clone());
                 let framework = TorchFramework { toolchain, stable_abi, ops_id: ops_id.to_string() };
                 let host = request.host.ok_or_else(no_toolchain)?;
-                let runtime = Arc::clone(runtime.get_or_insert_with(|| Arc::new(RuntimeNames::new(host.runtime.clone()))));
+                if let Some(floor) = request.floor {
+                    let (root, binding) = floor.root();
+                    graph.bind_root(root, binding)?;
+                }
+                let runtime = Arc::clone(runtime.get_or_insert_with(|| Arc::new(runtime_names(host, request.floor))));
                 let machine = machine(selected).ok_or_else(no_toolchain)?;
-                let mut lowering =
-                    Lowering { graph: &mut graph, host, runtime, machine, project: project.clone(), ambient: request.ambient };
+                let mut lowering = Lowering {
+                    graph: &mut graph,
+                    host,
+                    runtime,
+                    floor: request.floor.map(|floor| floor.link()),
+                    machine,
+                    project: project.clone(),
+                    ambient: request.ambient,
+                };
                 let (extension, objects) = extend(request, &variant, backend, &framework, &mut lowering)?;
                 (Some(extension), objects)
             }
@@ -190,6 +204,15 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
         variants.push(PlannedVariant { selected: selected.clone(), ops_id, extension, objects });
     }
     Ok(BuildPlan { graph, variants })
+}
+
+/// The names that a link finds without the framework.
+fn runtime_names(host: &HostCompiler, floor: Option<&Arc<Floor>>) -> RuntimeNames {
+    let of_host = host.runtime.clone();
+    match floor {
+        Some(floor) => RuntimeNames::of_floor(Arc::clone(floor), of_host),
+        None => RuntimeNames::new(of_host),
+    }
 }
 
 /// The processor of a compiled variant, as object files name it.

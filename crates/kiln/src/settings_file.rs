@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `[index] url` | string | the package index that toolchains come from; `--index` beats it |
 //! | `[build] cxx` | string | the C++ compiler: a program name or a path; `--cxx` beats it |
+//! | `[build] floor` | string | the oldest systems that the result loads on: `manylinux_2_28` (the default), or `host` for those like this one; a release keeps to the default |
 //! | `[checks] CODE` | string | silences the remark with this code; the reason why |
 //! | `[matrix] file` | string | a matrix file to use in place of the built-in one, relative to the project; `--matrix` beats it |
 //!
@@ -14,6 +15,7 @@ use std::ops::Range;
 
 use kiln_format::{Diagnostic, Span, Spanned};
 use kiln_toolchain::IndexUrl;
+use kiln_toolchain::floor::FloorChoice;
 use toml::de::{DeTable, DeValue};
 
 use crate::config_check::LINTS;
@@ -28,6 +30,8 @@ pub struct Settings {
     pub index_url: Option<Spanned<String>>,
     /// `[build] cxx`.
     pub cxx: Option<Spanned<String>>,
+    /// `[build] floor`.
+    pub floor: Option<Spanned<FloorChoice>>,
     /// `[checks]`: codes of remarks that are not to be shown, each with the reason.
     pub silenced: BTreeMap<String, Spanned<String>>,
     /// `[matrix] file`, relative to the project unless absolute.
@@ -38,7 +42,7 @@ pub struct Settings {
 const CHECKS: &str = "checks";
 
 /// The tables and their keys; the one list that parsing and messages use.
-const KEYS: [(&str, &str); 3] = [("build", "cxx"), ("index", "url"), ("matrix", "file")];
+const KEYS: [(&str, &str); 4] = [("build", "cxx"), ("build", "floor"), ("index", "url"), ("matrix", "file")];
 
 /// Reads the text of a `kiln.toml`. All faults are reported, not the first one only; what was understood is in the settings.
 pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
@@ -49,6 +53,7 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
         return (settings, errors.iter().map(fault).collect());
     }
     let mut diagnostics = Vec::new();
+    let mut floor = None;
     for (name, value) in table.get_ref() {
         if name.get_ref() == CHECKS {
             checks(value, &mut settings, &mut diagnostics);
@@ -56,10 +61,11 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
         }
         let known: Vec<&str> = KEYS.iter().filter(|(table, _)| *table == name.get_ref()).map(|(_, key)| *key).collect();
         if known.is_empty() {
-            let mut tables: Vec<String> = KEYS.iter().map(|(table, _)| *table).chain([CHECKS]).map(|table| format!("[{table}]")).collect();
+            let mut tables: Vec<String> = KEYS.iter().map(|(table, _)| format!("[{table}]")).collect();
+            tables.dedup();
+            tables.push(format!("[{CHECKS}]"));
             tables.sort();
-            let tables = tables.into_iter();
-            diagnostics.push(unknown("table", name.get_ref(), name.span(), tables));
+            diagnostics.push(unknown("table", name.get_ref(), name.span(), tables.into_iter()));
             continue;
         }
         let DeValue::Table(entries) = value.get_ref() else {
@@ -70,6 +76,7 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
             let slot = match (name.get_ref().as_ref(), key.get_ref().as_ref()) {
                 ("index", "url") => &mut settings.index_url,
                 ("build", "cxx") => &mut settings.cxx,
+                ("build", "floor") => &mut floor,
                 ("matrix", "file") => &mut settings.matrix_file,
                 (_, other) => {
                     diagnostics.push(unknown("key", other, key.span(), known.iter().map(ToString::to_string)));
@@ -92,6 +99,16 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
                 Diagnostic::error("invalid-url", url.span, format!("`url` is not the address of a package index: {reason}"))
                     .with_hint("an index address has the form `https://host/simple`".to_owned()),
             ),
+        }
+    }
+    if let Some(text) = floor {
+        match FloorChoice::parse(&text.value) {
+            Some(choice) => settings.floor = Some(Spanned::new(choice, text.span)),
+            None => {
+                let all = FloorChoice::all().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(" or ");
+                let message = format!("`floor` must be {all}, found `{}`", text.value.escape_debug());
+                diagnostics.push(Diagnostic::error("invalid-value", text.span, message));
+            }
         }
     }
     // The table is sorted by key: the file's order is what a reader expects.
@@ -146,16 +163,30 @@ mod tests {
 
     #[test]
     fn every_key() {
-        let text =
-            "\u{feff}[index]\nurl = \"https://index.example/simple\"\n[build]\ncxx = \" clang++ \"\n[matrix]\nfile = \"../matrix.toml\"\n";
+        let text = "\u{feff}[index]\nurl = \"https://index.example/simple\"\n[build]\ncxx = \" clang++ \"\nfloor = \"host\"\n[matrix]\nfile = \"../matrix.toml\"\n";
         let (settings, diagnostics) = parse(text);
         assert_eq!(diagnostics, []);
         let value = |s: &Option<Spanned<String>>| s.as_ref().map(|s| s.value.clone());
         assert_eq!(value(&settings.index_url).as_deref(), Some("https://index.example/simple"));
         assert_eq!(value(&settings.cxx).as_deref(), Some("clang++"));
+        assert_eq!(settings.floor.map(|floor| floor.value), Some(FloorChoice::Host));
         assert_eq!(value(&settings.matrix_file).as_deref(), Some("../matrix.toml"));
         assert_eq!(parse(""), (Settings::default(), Vec::new()));
         assert_eq!(parse("[build]\n").0, Settings::default());
+    }
+
+    #[test]
+    fn an_unknown_floor_is_told() {
+        let text = "[build]\nfloor = \"manylinux2014\"\n";
+        let (settings, diagnostics) = parse(text);
+        assert_eq!(settings, Settings::default());
+        insta::assert_snapshot!(render(&SourceFile::new(FILE_NAME, text), &diagnostics), @r#"
+        error[invalid-value]: `floor` must be `manylinux_2_28` or `host`, found `manylinux2014`
+          --> kiln.toml:2:9
+          |
+        2 | floor = "manylinux2014"
+          |         ^^^^^^^^^^^^^^^
+        "#);
     }
 
     #[test]
@@ -181,7 +212,7 @@ mod tests {
           |
         5 | cxxflags = []
           | ^^^^^^^^
-          = allowed here: `cxx`
+          = allowed here: `cxx`, `floor`
 
         error[invalid-url]: `url` is not the address of a package index: it does not begin with `https://` or `http://`
           --> kiln.toml:7:7

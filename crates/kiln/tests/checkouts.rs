@@ -24,7 +24,9 @@ fn telltale() -> ProjectBuilder {
             "#include \"torch_where.h\"\n#include <torch/headeronly/util/HeaderOnlyArrayRef.h>\n\
              namespace { struct Static { Static() : text(__DATE__ \" \" __TIME__) {} const char *text; } first; }\n\
              const char *tiny_where(int x) { return x > 2 ? __FILE__ : x > 1 ? tiny_header(x) : x > 0 ? first.text : __BASE_FILE__; }\n\
-             int tiny_at(c10::HeaderOnlyArrayRef<int> list, size_t at) { return list.at(at); }\n",
+             int tiny_at(c10::HeaderOnlyArrayRef<int> list, size_t at) { return list.at(at); }\n\
+             static volatile int number = 3; static int numbers[1];\n\
+             static volatile int kept = *tiny_where(number) + tiny_at(c10::HeaderOnlyArrayRef<int>(numbers, 1), number - 3);\n",
         )
         .kernel("where", &["torch"], &["where/where.cpp", "include/torch_where.h"], "include = [\"include\"]")
 }

@@ -295,7 +295,11 @@ fn files_that_cannot_be_written_lose_nothing() {
     let before = tree::files(&dir.join("build"));
 
     // The variant gets larger, so the old one is of no use.
-    write(&dir, "plain.cpp", "int tiny_plain() { return 2; }\nextern const char tiny_text[9000] = {1, 2, 3};\n");
+    write(
+        &dir,
+        "plain.cpp",
+        "int tiny_plain() { return 2; }\nextern const char tiny_text[9000] = {1, 2, 3};\nstatic volatile int at = 5, kept = tiny_text[at];\n",
+    );
     let mut failures = 0;
     for blocks in [0, 1, 2, 4, 8, 16, 20, 24, 28, 32] {
         let run = build_limited(&sandbox, &dir, blocks);
@@ -339,7 +343,12 @@ fn a_full_disk_is_told() {
     }
     command.args(["--mount", "--", "/bin/sh", "-c", script, "sh"]).arg(&small).arg(kiln_program()).arg(&log).current_dir(&dir);
     // The extension alone fills it.
-    write(&dir, "plain/plain.cpp", "extern const char tiny_text[99000] = {1, 2, 3};\nint tiny_plain(int) { return tiny_text[5]; }\n");
+    write(
+        &dir,
+        "plain/plain.cpp",
+        "extern const char tiny_text[99000] = {1, 2, 3};\nint tiny_plain(int) { return tiny_text[5]; }\n\
+         static volatile int at = 5, kept = tiny_text[at];\n",
+    );
     let run = Run::of(&mut command);
     assert_eq!(run.code, Some(1), "is a mount in a namespace permitted? {}", run.stderr);
     assert!(run.stderr.contains("No space left on device"), "{}", run.stderr);

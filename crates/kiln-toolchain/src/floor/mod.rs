@@ -61,8 +61,8 @@ pub enum FloorError {
     Graph(#[from] GraphError),
 }
 
-/// Arguments of a link that keeps to a floor. `before` stands behind the objects and in front of the framework's libraries, `after`
-/// behind them.
+/// Arguments of a link that keeps to a floor. `before` stands behind the objects and `--as-needed`, in front of the framework's
+/// libraries, `after` behind them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FloorLink {
     /// The search directory, first of all `-L`; then `-lstdc++`, so that the framework's own copies of the C++ runtime are never
@@ -189,11 +189,7 @@ impl Floor {
     /// The arguments of a link. The root of [`Floor::root`] must be bound where they are used.
     pub fn link(&self) -> FloorLink {
         let (root, _) = self.root();
-        let mut before = vec![
-            Arg::text("-L").with(Piece::Path(PathRef { root, path: String::new() })),
-            Arg::from("-Wl,--gc-sections"),
-            Arg::from("-Wl,--as-needed"),
-        ];
+        let mut before = vec![Arg::text("-L").with(Piece::Path(PathRef { root, path: String::new() })), Arg::from("-Wl,--gc-sections")];
         if !self.linker_is_gold {
             // Some distributions pack relocations by default, for which glibc 2.36 is needed. gold never does, and refuses the option.
             before.push(Arg::from("-Wl,-z,nopack-relative-relocs"));

@@ -90,6 +90,7 @@ impl Setup {
             ops_ids: &BTreeMap::from([(BackendName::Cpu, OpsId::new(&build.general.name.value, BackendName::Cpu, "1").unwrap())]),
             host: Some(&compiler(self.family)),
             torch: &torches.into_iter().map(|(release, level)| (version(release), torch(release, level))).collect(),
+            floor: None,
             ambient: &BTreeMap::new(),
         })
     }

@@ -50,11 +50,25 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A sandbox that has the shared torch headers.
+    /// A sandbox that has the shared torch headers, and the shared floor of the usual compiler.
     pub fn new() -> Self {
+        static MADE: OnceLock<()> = OnceLock::new();
+        MADE.get_or_init(|| {
+            // What is made once for all projects is made before anything is counted.
+            fs::create_dir_all(shared_cache().join("floors-v1")).unwrap();
+            let first = Self::with_shared_links();
+            let dir = project::ProjectBuilder::new().write(&first.path("first"));
+            first.build(&dir, &[]);
+        });
+        Self::with_shared_links()
+    }
+
+    fn with_shared_links() -> Self {
         let this = Self::without_torch();
         fs::create_dir_all(&this.cache).unwrap();
-        std::os::unix::fs::symlink(shared_cache().join("toolchains-v1"), this.cache.join("toolchains-v1")).unwrap();
+        for name in ["toolchains-v1", "floors-v1"] {
+            std::os::unix::fs::symlink(shared_cache().join(name), this.cache.join(name)).unwrap();
+        }
         this
     }
 

@@ -64,6 +64,8 @@ impl ProjectBuilder {
 
 /// A project with a unit of each kind: a binding, a component without torch, one with the quick headers of torch's stable ABI whose
 /// check macro knows its file and line, a header that both share, and one that `build.toml` does not list.
+///
+/// A start value uses both components: what nothing uses is left out of an extension.
 pub fn usual() -> ProjectBuilder {
     ProjectBuilder::new()
         .torch("stable-abi = { cpu = \"2.11\" }")
@@ -76,7 +78,8 @@ pub fn usual() -> ProjectBuilder {
         .file(
             "checked/checked.cpp",
             "#include \"shared.h\"\n#include <torch/headeronly/util/Exception.h>\nint tiny_plain(int);\n\
-             int tiny_checked(int x) {\n  STD_TORCH_CHECK(x > FACTOR, \"too small: \", x);\n  return tiny_plain(x);\n}\n",
+             int tiny_checked(int x) {\n  STD_TORCH_CHECK(x > FACTOR, \"too small: \", x);\n  return tiny_plain(x);\n}\n\
+             static volatile int kept = tiny_checked(FACTOR + 1);\n",
         )
         .kernel("plain", &[], &["plain/plain.cpp", "include/shared.h"], "include = [\"include\"]")
         .kernel("checked", &["torch"], &["checked/checked.cpp", "include/shared.h"], "include = [\"include\"]")

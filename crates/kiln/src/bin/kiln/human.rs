@@ -56,6 +56,7 @@ impl<'a> HumanReporter<'a> {
         match event {
             Event::Warning { message } => self.printer.warning(message),
             Event::Fetch(fetch) => self.fetch(fetch),
+            Event::Preparing { what } => self.printer.status("Preparing", what),
             Event::Waiting { pid } => self.printer.status("Waiting", &waiting(*pid)),
             Event::Graph(event) => self.graph(event),
             Event::VariantFinished { variant, directory, changed, .. } => {

@@ -29,6 +29,7 @@ fn value(event: &Event) -> Value {
     match event {
         Event::Warning { message } => json!({"reason": "warning", "message": message}),
         Event::Fetch(event) => fetch_value(event),
+        Event::Preparing { what } => json!({"reason": "preparing", "what": what}),
         Event::Waiting { pid } => json!({"reason": "waiting", "pid": pid}),
         Event::Graph(event) => graph_value(event),
         Event::VariantFinished { variant, directory, changed, stage } => {
