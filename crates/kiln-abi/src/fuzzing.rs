@@ -24,7 +24,7 @@ pub fn object(data: &[u8]) {
     let Ok(dynamic) = elf::dynamic(data) else { return };
     let Ok(policies) = Policies::embedded() else { return };
     let allowed = BTreeSet::new();
-    let known = |soname: &str, name: &str| (soname == "libc10.so").then_some(name.len() % 2 == 0);
+    let known = |soname: &str, name: &str| (soname == "libc10.so").then_some(name.len().is_multiple_of(2));
     for profile in [Profile::Extension, Profile::Library] {
         for name in ["torch213-cxx11-cpu-x86_64-linux", "torch-stable-abi211-cu130-aarch64-linux", "tvm-ffi01-rocm71-x86_64-linux"] {
             let expected = Expectation {
