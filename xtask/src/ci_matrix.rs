@@ -157,6 +157,7 @@ fn one_step(
     std::fs::write(&file, script)?;
     std::fs::write(&output, "")?;
     let mut command = Command::new("bash");
+    workspace::forget_us(&mut command);
     command.current_dir(&workspace.root).arg("-e").arg(&file).env("GITHUB_OUTPUT", &output).env("CI", "true");
     for (name, value) in environments.into_iter().flatten() {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

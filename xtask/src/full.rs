@@ -21,9 +21,7 @@ use crate::workspace::Workspace;
 /// How many cases a property test tries here, in place of the usual few hundred.
 const PROPERTY_CASES: &str = "20000";
 
-/// The programs of `fuzz/`.
-const FUZZ_TARGETS: [&str; 3] = ["build_toml", "variant_name", "wheel_directory"];
-/// How long each of them runs, in seconds.
+/// How long each fuzz target runs, in seconds.
 const FUZZ_TIME: u32 = 300;
 
 /// Runs what has not passed yet.
@@ -32,8 +30,8 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
     progress.stage(stages, "properties, many cases", || {
         cargo_tests(cargo(workspace).env("PROPTEST_CASES", PROPERTY_CASES).args(["test", "--workspace", "--locked", "--release"]))
     });
-    for target in FUZZ_TARGETS {
-        progress.stage(stages, &format!("fuzz {target}"), || fuzz(workspace, target));
+    for target in fuzz_targets(workspace)? {
+        progress.stage(stages, &format!("fuzz {target}"), || fuzz(workspace, &target));
     }
     progress.stage(stages, "catalog", || catalog::check(workspace));
     for release in setup::TORCH_FULL {
@@ -41,6 +39,17 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
     }
     progress.stage(stages, "examples by clang", || examples_by_clang(workspace));
     Ok(())
+}
+
+/// The programs of `fuzz/`, by name.
+fn fuzz_targets(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
+    let files = workspace.tracked_files()?;
+    let names = files.iter().filter_map(|file| file.strip_prefix("fuzz/fuzz_targets/")?.strip_suffix(".rs")).map(str::to_owned);
+    let names: Vec<String> = names.collect();
+    if names.is_empty() {
+        anyhow::bail!("`fuzz/` has no target");
+    }
+    Ok(names)
 }
 
 /// Fuzzes for a while. `cargo fuzz` wants a nightly compiler only for its sanitizers; the coverage that guides libFuzzer

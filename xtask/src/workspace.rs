@@ -51,15 +51,18 @@ impl Workspace {
 /// The cargo that started this program.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What `cargo run` says about this program is not meant for the commands that it starts: build scripts that ask for
-    // it would run again, each time.
+    forget_us(&mut command);
+    command
+}
+
+/// Takes away what `cargo run` says about this program. It is not meant for another cargo that `command` may start: build
+/// scripts that ask for it would run again, each time.
+pub(crate) fn forget_us(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
-        let about_us = name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
-        if about_us {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
             command.env_remove(name);
         }
     }
-    command
 }
 
 /// The last component of `path` as text.
