@@ -15,6 +15,7 @@ mod detect;
 mod model;
 mod queries;
 mod reader;
+mod reference;
 mod tables;
 mod universal;
 mod update;
@@ -32,6 +33,8 @@ use toml::de::DeTable;
 use self::model::Contents;
 pub use self::model::{BackendDepends, Build, Framework, General, Hub, Kernel, KernelOptions, StableAbi, Torch, TorchNoarch, TvmFfi};
 use self::reader::{Reader, Table};
+pub use self::reference::{json_schema, reference_page};
+use self::tables::Schema;
 pub use self::update::{Change, ChangeKind, Update, UpdateError, update};
 use crate::code;
 use crate::diagnostic::{Diagnostic, Level};
@@ -42,6 +45,8 @@ use crate::suggest::{escaped, list, quoted};
 struct Edition {
     /// Its number.
     number: u64,
+    /// Which keys its tables have.
+    schema: &'static Schema,
     /// How a file of it is checked and becomes the model.
     read: Read,
     /// How files of other editions, by their numbers, become files of a newer one: this, or the one that its files are brought to.

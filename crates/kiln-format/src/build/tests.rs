@@ -12,7 +12,7 @@ use crate::render::render;
 use crate::span::Spanned;
 
 /// An edition whose kernels say language and backend in one word.
-const EDITION: Edition = Edition { number: 6, read, steps: &[(5, upgrade)] };
+const EDITION: Edition = Edition { number: 6, schema: &SCHEMA, read, steps: &[(5, upgrade)] };
 
 const WITH_IT: &[Edition] = &[v1::EDITION, v2::EDITION, v3::EDITION, v4::EDITION, v5::EDITION, EDITION];
 

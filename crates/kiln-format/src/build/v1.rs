@@ -14,7 +14,7 @@ use crate::span::Spanned;
 use crate::suggest::{list, quoted};
 
 /// This edition.
-pub(super) const EDITION: Edition = Edition { number: 1, read, steps: &[(1, upgrade)] };
+pub(super) const EDITION: Edition = Edition { number: 1, schema: &SCHEMA, read, steps: &[(1, upgrade)] };
 
 const SCHEMA: Schema = Schema {
     root: &["general", "torch", "kernel"],

@@ -14,7 +14,7 @@ use crate::python_registry::PythonDependency;
 use crate::suggest::{list, quoted};
 
 /// This edition.
-pub(super) const EDITION: Edition = Edition { number: 2, read, steps: &[(2, upgrade)] };
+pub(super) const EDITION: Edition = Edition { number: 2, schema: &SCHEMA, read, steps: &[(2, upgrade)] };
 
 const SCHEMA: Schema = Schema {
     root: &["general", "torch", "kernel"],

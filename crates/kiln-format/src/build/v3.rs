@@ -8,7 +8,8 @@ use super::update::{Editor, UpdateError, complete};
 use crate::backend::BackendName;
 
 /// This edition.
-pub(super) const EDITION: Edition = Edition { number: 3, read: |reader, root| tables::read(reader, root, &SCHEMA), steps: &[(3, upgrade)] };
+pub(super) const EDITION: Edition =
+    Edition { number: 3, schema: &SCHEMA, read: |reader, root| tables::read(reader, root, &SCHEMA), steps: &[(3, upgrade)] };
 
 const SCHEMA: Schema = Schema {
     root: &["general", "torch", "tvm-ffi", "kernel"],

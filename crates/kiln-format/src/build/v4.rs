@@ -8,7 +8,8 @@ use super::update::{Editor, UpdateError, name_edition, version_literal};
 use crate::backend::BackendName;
 
 /// This edition.
-pub(super) const EDITION: Edition = Edition { number: 4, read: |reader, root| tables::read(reader, root, &SCHEMA), steps: &[(4, upgrade)] };
+pub(super) const EDITION: Edition =
+    Edition { number: 4, schema: &SCHEMA, read: |reader, root| tables::read(reader, root, &SCHEMA), steps: &[(4, upgrade)] };
 
 const SCHEMA: Schema = Schema {
     root: &["general", "torch", "torch-noarch", "tvm-ffi", "kernel"],

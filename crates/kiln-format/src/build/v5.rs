@@ -8,7 +8,8 @@ use super::tables::{self, Schema};
 use crate::backend::BackendName;
 
 /// This edition.
-pub(super) const EDITION: Edition = Edition { number: 5, read: |reader, root| tables::read(reader, root, &SCHEMA), steps: &[] };
+pub(super) const EDITION: Edition =
+    Edition { number: 5, schema: &SCHEMA, read: |reader, root| tables::read(reader, root, &SCHEMA), steps: &[] };
 
 const SCHEMA: Schema = Schema {
     root: &["general", "torch", "torch-noarch", "tvm-ffi", "kernel"],
