@@ -30,23 +30,32 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     if options.check {
         check(workspace, &kiln)?;
     } else {
-        std::fs::write(page(workspace), command_line(&kiln)?)?;
+        for (path, text) in pages(workspace, &kiln)? {
+            std::fs::write(path, text)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails when a page is out of date.
-pub(crate) fn check(workspace: &Workspace, kiln: &Kiln) -> anyhow::Result<Counts> {
-    let path = page(workspace);
-    let found = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    if found != command_line(kiln)? {
-        bail!("`{}` is out of date: run `cargo xtask docs`", path.display());
-    }
-    Ok(Counts::ONE)
+/// Every page with its text.
+fn pages(workspace: &Workspace, kiln: &Kiln) -> anyhow::Result<[(PathBuf, String); 3]> {
+    let page = |name: &str| workspace.root.join("docs").join(name);
+    Ok([
+        (page("cli.md"), command_line(kiln)?),
+        (page("build-toml.md"), kiln_format::build::reference_page()),
+        (page("build.schema.json"), kiln_format::build::json_schema()),
+    ])
 }
 
-fn page(workspace: &Workspace) -> PathBuf {
-    workspace.root.join("docs/cli.md")
+/// Fails when a page is out of date.
+pub(crate) fn check(workspace: &Workspace, kiln: &Kiln) -> anyhow::Result<Counts> {
+    for (path, text) in pages(workspace, kiln)? {
+        let found = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        if found != text {
+            bail!("`{}` is out of date: run `cargo xtask docs`", path.display());
+        }
+    }
+    Ok(Counts::ONE)
 }
 
 fn command_line(kiln: &Kiln) -> anyhow::Result<String> {
