@@ -1,5 +1,7 @@
 //! Equal sources give equal bytes: in every directory, with every cache, with any number of jobs.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
+
 mod support;
 
 use std::fs;

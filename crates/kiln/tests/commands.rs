@@ -1,5 +1,7 @@
 //! The command line as scripts use it: plans, failures among successes, exit codes, messages for programs.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
+
 mod support;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! What runs again after an edit, and what does not: counted in processes of the real compiler.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
+
 mod support;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! A build that is killed at any moment leaves whole variants, and the next one gives the bytes of an undisturbed build.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test ends at its first failure")]
+
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};

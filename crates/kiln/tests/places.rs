@@ -1,5 +1,7 @@
 //! Builds where something is odd or missing: read-only places, no home, links, interruption, a full disk, a reader that goes away.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
+
 mod support;
 
 use std::fs;

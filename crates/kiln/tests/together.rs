@@ -1,5 +1,7 @@
 //! Builds that run at the same time share the work, the cache and the downloads.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
+
 mod support;
 
 use std::path::{Path, PathBuf};
