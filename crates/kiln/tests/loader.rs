@@ -93,6 +93,36 @@ fn compiled_variants_are_accepted() {
     }
 }
 
+/// One kernel, three ways: cuda by the stable ABI, rocm by the C++ ABI, xpu in Python; and the same from a file of an old edition.
+#[test]
+fn a_mixed_kernel_is_accepted() {
+    let rest = "[kernel.a]\nbackend = \"rocm\"\ndepends = [\"torch\"]\nsrc = [\"a.hip\"]\n\
+                [kernel.b]\nbackend = \"cuda\"\ndepends = [\"torch\"]\nsrc = [\"a.cu\"]\n";
+    let mixed = format!(
+        "{GENERAL}backends = [\"cuda\", \"rocm\", \"xpu\"]\n[general.xpu]\npython-depends = [\"onednn\"]\n\
+         [torch]\nsrc = [\"b.cpp\"]\nstable-abi = {{ cuda = \"2.11\", cpu = \"2.11\" }}\n{rest}"
+    );
+    let project = packaged(&mixed, "");
+    let output = check(project.path(), &[]);
+    let has = |part: &str| output.lines().any(|line| line.starts_with(part));
+    assert!(has("torch-stable-abi211-cu130-x86_64-linux _my_kernel_cuda_"), "{output}");
+    assert!(has("torch213-cxx11-rocm72-x86_64-linux _my_kernel_rocm_") && has("torch-xpu _my_kernel_xpu_"), "{output}");
+    assert!(!has("torch213-cxx11-cu") && !has("torch-stable-abi211-rocm"), "{output}");
+    let metadata = |variant: &str| fs::read_to_string(project.path().join("build").join(variant).join("metadata.json")).unwrap();
+    assert!(metadata("torch-xpu").contains("onednn") && !metadata("torch-xpu").contains("archs"));
+    assert!(metadata("torch-stable-abi211-cu130-x86_64-linux").contains("archs"));
+
+    let old = format!("{GENERAL}backends = [\"cuda\", \"rocm\"]\n[torch]\nsrc = [\"b.cpp\"]\nstable-abi = \"2.11\"\n{rest}");
+    let old = packaged(&old.replace("edition = 5\n", ""), "");
+    let new = kiln_format::build::update("build.toml", &fs::read_to_string(old.path().join("build.toml")).unwrap(), None).unwrap().text;
+    let names = |project: &Path| {
+        let mut names: Vec<_> = fs::read_dir(project.join("build")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(old.path()), names(packaged(&new, "").path()));
+}
+
 #[test]
 fn the_loader_notices_a_changed_byte() {
     let project = packaged(&format!("{GENERAL}backends = [\"cpu\"]\n[torch-noarch]\n"), "value = 42\n");

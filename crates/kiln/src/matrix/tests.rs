@@ -110,6 +110,49 @@ fn mixed_kernels_ship_python_for_what_they_do_not_compile() {
 }
 
 #[test]
+fn each_backend_chooses_its_own_stable_abi() {
+    let rest = "[torch]\nstable-abi = { metal = \"2.12\", cuda = \"2.12\", tpu = \"2.11\" }\n";
+    let kernel = build("[\"xpu\", \"rocm\", \"cuda\"]", rest, &["rocm", "cuda"]);
+    let selection = select(&kernel, &peer(), LINUX);
+    let shown: Vec<String> = selection
+        .variants
+        .iter()
+        .map(|v| {
+            format!(
+                "{} {}",
+                v.variant.name().replace("-x86_64-linux", ""),
+                v.torch().map_or("-".to_owned(), |torch| torch.minor.to_string())
+            )
+        })
+        .collect();
+    // The stable ones first, one a toolkit and with the newest torch; then one for each torch in matrix order; Python where nothing is compiled.
+    assert_eq!(
+        shown,
+        [
+            "torch-stable-abi212-cu126 2.13",
+            "torch-stable-abi212-cu130 2.13",
+            "torch-stable-abi212-cu132 2.13",
+            "torch212-cxx11-rocm71 2.12",
+            "torch212-cxx11-rocm72 2.12",
+            "torch-xpu -",
+            "torch213-cxx11-rocm71 2.13",
+            "torch213-cxx11-rocm72 2.13",
+        ]
+    );
+    // Entries for backends that are not listed change nothing, and one version for all is the table of all.
+    let without = build("[\"xpu\", \"rocm\", \"cuda\"]", "[torch]\nstable-abi = { cuda = \"2.12\" }\n", &["rocm", "cuda"]);
+    assert_eq!(select(&without, &peer(), LINUX), selection);
+    let all = build(ALL, "[torch]\nstable-abi = \"2.11\"\n", &COMPILED);
+    let table = COMPILED.map(|backend| format!("{backend} = \"2.11\"")).join(", ");
+    let each = build(ALL, &format!("[torch]\nstable-abi = {{ {table} }}\n"), &COMPILED);
+    assert_eq!(select(&all, &peer(), LINUX), select(&each, &peer(), LINUX));
+    let old = "[general]\nname = \"relu\"\nversion = 1\nlicense = \"Apache-2.0\"\nbackends = [\"cpu\"]\n[torch]\nstable-abi = \"2.11\"\n\
+               [kernel.cpu]\nbackend = \"cpu\"\ndepends = [\"torch\"]\nsrc = [\"a.cpp\"]\n";
+    let new = kiln_format::build::update("build.toml", old, None).unwrap().text;
+    assert_eq!(select(&parse(old), &peer(), LINUX), select(&parse(&new), &peer(), LINUX));
+}
+
+#[test]
 fn bounds_are_inclusive_and_torch_is_compared_by_minor() {
     let torch = |bounds: &str| names(&build("[\"cpu\"]", &format!("[torch]\n{bounds}\n"), &["cpu"]), &peer(), LINUX);
     assert_eq!(torch("maxver = \"2.12\""), ["torch211-cxx11-cpu", "torch212-cxx11-cpu"]);
