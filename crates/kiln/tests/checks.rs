@@ -224,3 +224,81 @@ fn options_and_forms() {
     assert_eq!((&sarif["version"], &sarif["runs"][0]["invocations"][0]["executionSuccessful"]), (&json!("2.1.0"), &json!(true)));
     assert_eq!(sarif["runs"][0]["results"], json!([]));
 }
+
+/// Everyday C++ that asks a new system for much: every line of it needs a name that is newer than the floor.
+const KITCHEN: &str = r#"
+#include <charconv>
+#include <cmath>
+#include <condition_variable>
+#include <filesystem>
+#include <memory_resource>
+#include <mutex>
+#include <regex>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+int tiny_kitchen(double x) {
+  std::ostringstream out;
+  out << std::pow(x, x) + std::hypot(x, x) + std::exp(x) + std::log(x);
+  char digits[64];
+  auto end = std::to_chars(digits, digits + sizeof digits, x);
+  std::string text(digits, end.ptr);
+  struct stat about;
+  int found = stat(text.c_str(), &about) + std::filesystem::exists(text) + std::regex_match(text, std::regex("[0-9.]+"));
+  std::pmr::vector<int> numbers(std::pmr::get_default_resource());
+  numbers.push_back(found);
+  std::mutex mutex;
+  std::condition_variable ready;
+  bool done = false;
+  std::thread other([&] { std::lock_guard lock(mutex); done = true; ready.notify_all(); });
+  { std::unique_lock lock(mutex); ready.wait(lock, [&] { return done; }); }
+  other.join();
+  auto pointer = std::make_exception_ptr(std::runtime_error(out.str()));
+  try { std::rethrow_exception(pointer); } catch (const std::exception &error) { text += error.what(); }
+  return int(text.size()) + numbers[0] + (dlsym(nullptr, "nothing") != nullptr) + int(std::vector<double>(numbers.size() + 3).size());
+}
+"#;
+
+/// What Kiln accepts, the checkers of others accept as well, at every level of optimisation.
+#[test]
+fn everyday_code_keeps_to_the_floor() {
+    let python = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-env").join("oracles/bin/python");
+    assert!(python.exists(), "`{}` is missing: run `cargo xtask setup`", python.display());
+    let sandbox = Sandbox::new();
+    let call =
+        "int tiny_kitchen(double);\n__attribute__((constructor)) static void call() { if (tiny_kitchen(1.5) == 7) __builtin_trap(); }\n";
+    let project = |name: &str, level: &str| {
+        let project = ProjectBuilder::new().torch(STABLE).file("binding.cpp", &format!("{BINDING}{call}")).file("kitchen.cpp", KITCHEN);
+        project.kernel("kitchen", &[], &["kitchen.cpp"], &format!("cxx-flags = [\"{level}\"]")).write(&sandbox.path(name))
+    };
+    let mut files = Vec::new();
+    for level in ["-O0", "-O2"] {
+        let dir = project(level, level);
+        let run = sandbox.build(&dir, &[]);
+        assert_eq!((run.reason("check"), run.reason("warning")), (vec![], vec![]), "{level}");
+        assert_eq!(code(&report(&sandbox, &dir, &["check"])), CLEAN, "{level}");
+        files.extend(tree::extensions(&dir.join("build")));
+    }
+
+    // The same with what the host has: nobody promised anything, and asked for it, the check names what is too new.
+    let dir = project("host", "-O0");
+    fs::write(dir.join("kiln.toml"), "[build]\nfloor = \"host\"\n").unwrap();
+    sandbox.build(&dir, &[]);
+    let found = report(&sandbox, &dir, &["check-abi"]);
+    let symbols: Vec<&str> = found.1["findings"].as_array().unwrap().iter().filter_map(|finding| finding["symbol"].as_str()).collect();
+    assert!(found.0 == Some(1) && codes(&found.1).0.iter().all(|rule| *rule == "floor-version"), "{}", found.1);
+    assert!(symbols.contains(&"pow") && symbols.contains(&"stat") && symbols.len() > 15, "{symbols:?}");
+    files.extend(tree::extensions(&dir.join("build")));
+
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kiln-abi/tests/python/oracles.py");
+    let output = Command::new(python).arg(script).args(&files).output().unwrap();
+    let verdicts = text(&output.stdout);
+    let (ours, hosts): (Vec<&str>, Vec<&str>) = verdicts.lines().partition(|line| !line.starts_with("2\t"));
+    assert!(ours.len() == 6 && ours.iter().all(|line| line.ends_with("\tok")), "{verdicts}{}", text(&output.stderr));
+    assert!(hosts.iter().any(|line| line.starts_with("2\tauditwheel\tmanylinux_2_3")), "{verdicts}");
+}
