@@ -45,12 +45,6 @@ fn syntax() {
       |
     3 | version = = 1
       |           ^
-
-    error[syntax]: unexpected key or value, expected newline, `#`
-      --> build.toml:3:13
-      |
-    3 | version = = 1
-      |             ^
     ");
     insta::assert_snapshot!(said("[general]\nname = \"re\u{1}lu\"\n"), @r#"
     error[syntax]: invalid basic string, expected non-double-quote visible characters, `\`

@@ -141,9 +141,7 @@ impl<'a> Run<'a> {
                 let inputs: Vec<PathBuf> = node.step.inputs.iter().map(|input| self.input_path(input)).collect();
                 let context = BuiltinContext { inputs: &inputs, out_dir: &room.out_dir() };
                 match catch_unwind(AssertUnwindSafe(|| (builtin.run)(&context))) {
-                    Ok(result) => {
-                        result.map_err(|BuiltinError { code, message, hint }| Failure::Builtin { code, message, hint })
-                    }
+                    Ok(result) => result.map_err(|BuiltinError { code, message, hint }| Failure::Builtin { code, message, hint }),
                     Err(panic) => Err(Failure::Panic { message: panic_text(panic.as_ref()).to_owned() }),
                 }
             }

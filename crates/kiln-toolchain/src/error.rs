@@ -212,6 +212,8 @@ impl Error {
                 let asked: String = asked.iter().map(|line| format!("\n  {line}")).collect();
                 Some(format!("give one with `--index URL` or in `[index]` of `kiln.toml`; asked in vain:{asked}"))
             }
+            Self::IndexUrl { .. } => Some("it has the form `https://host/simple`".to_owned()),
+            Self::Store { .. } => Some("toolchains can be kept elsewhere with `--cache-dir DIR`".to_owned()),
             Self::UnknownTorch { known, .. } if !known.is_empty() => Some(format!("the catalog has {}", known.join(", "))),
             Self::Offline { command, .. } => Some(format!("run `{command}` while online")),
             Self::NoProject { .. } | Self::NotListed { .. } => {

@@ -145,7 +145,9 @@ impl HostError {
             Self::Chosen { origin, .. } => Some(format!("correct `{origin}`, or leave it out to take the first compiler on PATH")),
             Self::Incomplete { packages, .. } => Some(format!("install {packages}")),
             Self::Broken { .. } => Some("name GCC or Clang with `--cxx`".to_owned()),
-            Self::Io { .. } => None,
+            Self::Io { .. } => {
+                Some("what is known of compilers is kept in the cache directory: `--cache-dir DIR` chooses another".to_owned())
+            }
         }
     }
 

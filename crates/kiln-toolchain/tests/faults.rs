@@ -153,10 +153,11 @@ fn an_error_that_passes() {
 
 #[test]
 fn an_error_that_stays() {
-    insta::assert_snapshot!(failing(|bench| bench.server.fault(Target::Files, Fault::Status(500))), @r"
+    insta::assert_snapshot!(failing(|bench| bench.server.fault(Target::Files, Fault::Status(500))), @"
     retry 1/3: the server answered 500
     retry 2/3: the server answered 500
     error: cannot fetch `torch-2.13.0-py3-none-any.whl`: http://[server]/files/torch-2.13.0-py3-none-any.whl: the server answered 500
+    hint: the server is in trouble: try again later, or give another index with `--index URL`
     ");
 }
 
@@ -197,28 +198,31 @@ fn answers_that_end_early_are_resumed() {
 
 #[test]
 fn answers_that_always_end_early() {
-    insta::assert_snapshot!(failing(|bench| bench.server.fault(Target::Files, Fault::Cut(10))), @r"
+    insta::assert_snapshot!(failing(|bench| bench.server.fault(Target::Files, Fault::Cut(10))), @"
     retry 1/3: the answer ended after 10 of [n] bytes
     retry 2/3: the answer ended after 10 of [n] bytes
     error: cannot fetch `torch-2.13.0-py3-none-any.whl`: http://[server]/files/torch-2.13.0-py3-none-any.whl: the answer ended after 10 of [n] bytes
+    hint: is the network up, and is the index the right one? another can be given with `--index URL`
     ");
 }
 
 #[test]
 fn answers_shorter_than_asked_for() {
-    insta::assert_snapshot!(failing(|bench| bench.server.fault(Target::Files, Fault::Short(20))), @r"
+    insta::assert_snapshot!(failing(|bench| bench.server.fault(Target::Files, Fault::Short(20))), @"
     retry 1/3: the answer ended after [n] of [n] bytes
     retry 2/3: the answer ended after 0 of 20 bytes
     error: cannot fetch `torch-2.13.0-py3-none-any.whl`: http://[server]/files/torch-2.13.0-py3-none-any.whl: the answer ended after 0 of 20 bytes
+    hint: is the network up, and is the index the right one? another can be given with `--index URL`
     ");
 }
 
 #[test]
 fn a_page_that_ends_early() {
-    insta::assert_snapshot!(failing(|bench| bench.server.fault(Target::Pages, Fault::Cut(10))), @r"
+    insta::assert_snapshot!(failing(|bench| bench.server.fault(Target::Pages, Fault::Cut(10))), @"
     retry 1/3: the answer ended after 10 of 252 bytes
     retry 2/3: the answer ended after 10 of 252 bytes
     error: cannot fetch the file list of `torch`: http://[server]/simple/torch/: the answer ended after 10 of 252 bytes
+    hint: is the network up, and is the index the right one? another can be given with `--index URL`
     ");
 }
 

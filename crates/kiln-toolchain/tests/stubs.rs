@@ -167,7 +167,7 @@ fn every_name_that_nothing_offers_is_told() {
     let other = place.object("other.o", "namespace c10 { void gone(int); } extern \"C\" void g() { c10::gone(2); }");
     let message = place.run(names(), &[("cpu/relu.cpp", &relu), ("cpu/other.cpp", &other)]).unwrap_err();
     insta::assert_snapshot!(message, @"
-    8 symbols are defined nowhere
+    8 undefined symbols
       `c10::gone(int)`
         wanted by cpu/relu.cpp, cpu/other.cpp
         torch 2.13.0 does not export it (libc10.so, libtorch.so, libtorch_cpu.so)
@@ -198,7 +198,7 @@ fn every_name_that_nothing_offers_is_told() {
     let without = LinkNames { python: None, linked: vec![], ..names() };
     let python = place.object("python.o", "extern \"C\" { void PyErr_Clear(); void gone(); void f() { PyErr_Clear(); gone(); } }");
     insta::assert_snapshot!(place.run(without, &[("a.cpp", &python)]).unwrap_err(), @"
-    2 symbols are defined nowhere
+    2 undefined symbols
       `PyErr_Clear`
         wanted by a.cpp
         this extension may not use Python's names

@@ -38,7 +38,10 @@ pub enum BuildError {
     Choose(#[from] ChooseError),
     /// Nothing is left to build.
     #[error("no variant is left to build")]
-    NothingSelected,
+    NothingSelected {
+        /// Why, each reason once.
+        reasons: Vec<String>,
+    },
     /// A file of the package cannot be shipped.
     #[error(transparent)]
     Shipped(#[from] ShippedError),
@@ -96,7 +99,7 @@ pub enum BuildError {
         source: io::Error,
     },
     /// Something that is no directory stands in the place of the output directory or of one above it.
-    #[error("failed to make the output directory `{}`: {} is in the way", path.display(), if by == path { "what is there".to_owned() } else { format!("`{}`", by.display()) })]
+    #[error("failed to make the output directory `{}`: `{}` is not a directory", path.display(), by.display())]
     OutDirBlocked {
         /// The directory.
         path: PathBuf,
@@ -119,12 +122,13 @@ impl BuildError {
             Self::Project(_) => "project",
             Self::Configuration { .. } => "configuration",
             Self::Matrix(_) => "internal",
-            Self::Choose(_) | Self::NothingSelected => "selection",
+            Self::Choose(_) | Self::NothingSelected { .. } => "selection",
             Self::Shipped(_) => "package",
             Self::Source(_) => "source",
             Self::OpsId(_) => "unique-id",
             Self::Toolchain(error) => toolchain_code(error),
             Self::Host(HostError::None { .. }) => "no-compiler",
+            Self::Host(HostError::Io { .. }) => "store",
             Self::Host(_) => "host-compiler",
             Self::Floor(_) => "internal",
             Self::FloorFailed { .. } => "host-compiler",
@@ -142,7 +146,7 @@ impl BuildError {
         match self {
             Self::Project(error) => error.hint(),
             Self::Choose(error) => Some(error.hint()),
-            Self::NothingSelected => Some("`kiln list-variants --reasons` says why each row of the matrix is left out".to_owned()),
+            Self::NothingSelected { .. } => Some("`kiln list-variants --reasons` shows what there is".to_owned()),
             Self::Toolchain(error) => error.hint(),
             Self::Host(error) => error.hint(),
             Self::FloorFailed { .. } => Some("choose another compiler with `--cxx`".to_owned()),
@@ -151,6 +155,9 @@ impl BuildError {
             Self::Shipped(error) => error.hint().map(str::to_owned),
             Self::OutDir { .. } | Self::OutDirBlocked { .. } => Some("`--out DIR` puts the variants elsewhere".to_owned()),
             Self::Recover(error) => error.hint().map(str::to_owned),
+            Self::WorkDir(WorkDirError::Io { .. }) => {
+                Some("work needs a directory there, or a cache directory that can be written to".to_owned())
+            }
             _ => None,
         }
     }
@@ -194,7 +201,11 @@ impl Report {
 
 impl From<&BuildError> for Report {
     fn from(error: &BuildError) -> Self {
-        Self::of(error, error.code(), error.hint())
+        let report = Self::of(error, error.code(), error.hint());
+        match error {
+            BuildError::NothingSelected { reasons } => Self { causes: reasons.clone(), ..report },
+            _ => report,
+        }
     }
 }
 

@@ -235,7 +235,7 @@ impl Project {
         match Matrix::parse(&shown, &text) {
             Ok(matrix) => Some(matrix),
             Err(MatrixError { source_file, diagnostic }) => {
-                self.matrix_toml = Some(Remarks { source: source_file, diagnostics: vec![diagnostic] });
+                self.matrix_toml = Some(Remarks { source: source_file, diagnostics: vec![*diagnostic] });
                 None
             }
         }
@@ -250,17 +250,23 @@ pub(crate) fn read_text(path: &Path, shown: &str) -> Result<Option<String>, Proj
         Err(e) if e.kind() == io::ErrorKind::IsADirectory => return Err(ProjectError::NotAFile { path: shown.into() }),
         Err(source) => return Err(ProjectError::Io { path: shown.into(), source }),
     };
-    String::from_utf8(bytes).map(Some).map_err(|e| {
-        let (good, bad) = e.as_bytes().split_at_checked(e.utf8_error().valid_up_to()).unwrap_or_default();
+    // A zero byte is good UTF-8, but no TOML: it is what other encodings of letters are full of.
+    let valid = match std::str::from_utf8(&bytes) {
+        Ok(text) => text.find('\0'),
+        Err(cause) => Some(cause.valid_up_to()),
+    };
+    if let Some(valid) = valid {
+        let (good, bad) = bytes.split_at_checked(valid).unwrap_or_default();
         let good = String::from_utf8_lossy(good);
         let line_head = good.rsplit('\n').next().unwrap_or_default();
-        ProjectError::NotUtf8 {
+        return Err(ProjectError::NotUtf8 {
             path: shown.into(),
             byte: bad.first().copied().unwrap_or_default(),
             line: good.matches('\n').count() + 1,
             column: line_head.chars().count() + 1,
-        }
-    })
+        });
+    }
+    Ok(String::from_utf8(bytes).ok())
 }
 
 /// Whether a file is a C-family source or header by its extension, or by having none (as headers of the C++ library have).

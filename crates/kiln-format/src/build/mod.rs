@@ -39,6 +39,7 @@ pub use self::update::{Change, ChangeKind, Update, UpdateError, update};
 use crate::code;
 use crate::diagnostic::{Diagnostic, Level};
 use crate::source::SourceFile;
+use crate::span::Span;
 use crate::suggest::{escaped, list, quoted};
 
 /// An edition of the format. Everything that belongs to one alone is in its module.
@@ -81,6 +82,23 @@ pub fn parse(file_name: &str, text: &str) -> Parsed {
     parse_in(EDITIONS, file_name, text)
 }
 
+/// Whether a list or an inline table was opened and not closed: the lines that follow are taken for its parts.
+fn is_unclosed(error: &toml::de::Error) -> bool {
+    ["unclosed array,", "unclosed inline table"].iter().any(|start| error.message().starts_with(start))
+}
+
+/// What to say of a fault of the syntax: the parser's words, where they are not misleading.
+fn syntax_message(source: &SourceFile, span: Option<Span>, message: &str) -> String {
+    let rest = span.map(|span| source.slice(Span::new(span.start, source.text().len())));
+    match rest.map(|rest| rest.trim_start_matches([' ', '\t'])) {
+        // The parser takes nothing for a string that lacks its quotes.
+        Some(rest) if message.starts_with("string values must be quoted") && (rest.is_empty() || rest.starts_with(['\n', '\r', '#'])) => {
+            "a value is missing".to_owned()
+        }
+        _ => escaped(message),
+    }
+}
+
 /// As [`parse`], where `editions` are all there are.
 fn parse_in(editions: &[Edition], file_name: &str, text: &str) -> Parsed {
     let source = Arc::new(SourceFile::new(file_name, text));
@@ -88,16 +106,25 @@ fn parse_in(editions: &[Edition], file_name: &str, text: &str) -> Parsed {
     let (document, errors) = DeTable::parse_recoverable(text);
     // What remains of a document with broken syntax is a guess, but one with a key that stands twice is whole.
     let mut whole = true;
+    let unclosed = errors.iter().any(is_unclosed);
+    let mut told_line = 0;
     for error in errors {
         let duplicate = error.message().starts_with("duplicate key");
         whole &= duplicate;
         let span = error.span().map(|span| reader.inside(span.into()));
-        reader.push(match span {
+        let line = span.map_or(0, |span| source.line_column(span.start).line);
+        match span {
             Some(span) if duplicate => {
-                Diagnostic::error(code::DUPLICATE_KEY, span, format!("duplicate key {}", quoted(source.slice(span))))
+                reader.push(Diagnostic::error(code::DUPLICATE_KEY, span, format!("duplicate key {}", quoted(source.slice(span)))));
             }
-            _ => Diagnostic::error(code::SYNTAX, span, escaped(error.message())),
-        });
+            // The parser stumbles on after a slip. What it says of the rest of the line, or of what an open bracket has
+            // swallowed, helps nobody.
+            _ if (unclosed && !is_unclosed(&error)) || (line > 0 && line == told_line) => {}
+            _ => {
+                told_line = line;
+                reader.push(Diagnostic::error(code::SYNTAX, span, syntax_message(&source, span, error.message())));
+            }
+        }
     }
     let contents = if whole { read(editions, &mut reader, &Table::root(&source, document.get_ref())) } else { None };
     let diagnostics = reader.finish();

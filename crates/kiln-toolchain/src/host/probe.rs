@@ -32,7 +32,8 @@ const CLANG_PARTS: &[&str] = &["ld"];
 
 /// Asks everything. `dir` is for temporary files.
 pub(super) fn probe(resolved: &Resolved, search: &HostSearch, dir: &Path) -> Result<Probed, HostError> {
-    let scratch = tempfile::tempdir_in(dir).map_err(HostError::io("write to", dir))?;
+    // The error as it comes names a directory that nobody knows.
+    let scratch = tempfile::tempdir_in(dir).map_err(|cause| HostError::io("write to", dir)(cause.kind().into()))?;
     let (program, args, family) = identify(resolved, search, scratch.path())?;
     let mut asker = Asker { program: &program, args: &args, search, resolved, scratch: scratch.path(), probes: 1 };
 
@@ -156,8 +157,11 @@ impl Asker<'_> {
         let output = command.stdin(Stdio::null()).output().map_err(|cause| self.broken(cause.to_string()))?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            let first = stderr.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing");
-            return Err(self.broken(format!("asked for `{}` it ended with {}: {first}", question.join(" "), ending(output.status))));
+            let said = match stderr.lines().map(str::trim).find(|line| !line.is_empty()) {
+                Some(first) => format!(": {first}"),
+                None => " and said nothing".to_owned(),
+            };
+            return Err(self.broken(format!("asked for `{}` it ended with {}{said}", question.join(" "), ending(output.status))));
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }

@@ -139,9 +139,10 @@ impl HttpFault {
         let hint = match self {
             Self::Tls(_) => "certificates beside the system's can be given with `SSL_CERT_FILE` or pip's `cert` setting",
             Self::Status(401 | 407) => "the server wants credentials: they may stand in the index URL",
-            Self::Connection(_) | Self::Stalled => {
+            Self::Connection(_) | Self::Stalled | Self::Truncated { .. } => {
                 "is the network up, and is the index the right one? another can be given with `--index URL`"
             }
+            Self::Status(500..) => "the server is in trouble: try again later, or give another index with `--index URL`",
             _ => return None,
         };
         Some(hint.to_owned())

@@ -108,16 +108,18 @@ impl Reason {
     }
 }
 
-/// The failure of a link whose objects want these names: a headline with the number, each name with its block, each hint once.
+/// The failure of a link whose objects want these names: a block for each name, below a number when there are several, and each hint
+/// once.
 pub(super) fn undefined(unresolved: &[Unresolved]) -> BuiltinError {
-    let mut message = match unresolved.len() {
-        1 => "a symbol is defined nowhere".to_owned(),
-        number => format!("{number} symbols are defined nowhere"),
+    let message = match unresolved {
+        [one] => format!("undefined symbol {}", one.to_string().replace("\n    ", "\n  ").trim_start()),
+        several => {
+            let blocks: String = several.iter().map(|name| format!("\n{name}")).collect();
+            format!("{} undefined symbols{blocks}", several.len())
+        }
     };
     let mut hints: Vec<String> = Vec::new();
-    for name in unresolved {
-        message.push_str(&format!("\n{name}"));
-        let hint = name.reason.hint();
+    for hint in unresolved.iter().map(|name| name.reason.hint()) {
         if !hints.contains(&hint) {
             hints.push(hint);
         }

@@ -82,8 +82,9 @@ fn run(python: &Path, search: &SystemSearch<'_>) -> Result<Answer, SystemError> 
     let output = command.stdin(Stdio::null()).output().map_err(|cause| broken(cause.to_string()))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it says nothing");
-        return Err(broken(format!("it ended with {}: {last}", output.status)));
+        let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).map(|line| format!(": {line}"));
+        let ending = output.status.code().map_or("a signal".to_owned(), |code| format!("exit code {code}"));
+        return Err(broken(format!("it ended with {ending}{}", last.as_deref().unwrap_or(" and said nothing"))));
     }
     let text = String::from_utf8(output.stdout).map_err(|_| broken("it answered with bytes that are no text".to_owned()))?;
     let paths: Vec<PathBuf> = text.split('\0').map(PathBuf::from).filter(|path| path.is_absolute()).collect();

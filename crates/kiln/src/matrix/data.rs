@@ -105,12 +105,12 @@ impl fmt::Display for Row {
 
 /// Why a matrix file cannot be used. Displayed as the whole message, pointing into the file.
 #[derive(Clone, Debug, Error)]
-#[error("{}", render(source_file, std::slice::from_ref(diagnostic)))]
+#[error("{}", render(source_file, std::slice::from_ref(&**diagnostic)))]
 pub struct MatrixError {
     /// The file.
     pub source_file: Arc<SourceFile>,
     /// What is wrong with it.
-    pub diagnostic: Diagnostic,
+    pub diagnostic: Box<Diagnostic>,
 }
 
 /// The rows, in the order of the file.
@@ -138,7 +138,7 @@ impl Matrix {
     pub fn parse(name: &str, text: &str) -> Result<Self, MatrixError> {
         let located = |(message, span): (String, Option<Span>)| MatrixError {
             source_file: Arc::new(SourceFile::new(name, text)),
-            diagnostic: Diagnostic::error("matrix", span, message),
+            diagnostic: Box::new(Diagnostic::error("matrix", span, message)),
         };
         let file: FileData = toml::from_str(text).map_err(|e| located((e.message().replace('\n', ", "), e.span().map(Span::from))))?;
         file.check().map_err(located)

@@ -84,6 +84,22 @@ pub struct Selection {
     pub left_out: Vec<LeftOut>,
 }
 
+impl Selection {
+    /// Why things are left out, each reason once with the number of rows or variants that it is about, in matrix order. What the
+    /// kernel does not ask for at all is not told.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut reasons: Vec<(String, usize)> = Vec::new();
+        for left_out in self.left_out.iter().filter(|l| !matches!(l.reason, Reason::NotListed | Reason::Noarch)) {
+            let text = left_out.reason.to_string();
+            match reasons.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, number)) => *number += 1,
+                None => reasons.push((text, 1)),
+            }
+        }
+        reasons.into_iter().map(|(text, number)| format!("{text} ({number} left out)")).collect()
+    }
+}
+
 /// Every variant of `build` for `target`.
 pub fn select(build: &Build, matrix: &Matrix, target: Target) -> Selection {
     select_rows(build, matrix, target, &|_| None)

@@ -45,7 +45,7 @@ impl Failure {
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, ..Self::new("usage", message) }
+        Self { exit: Exit::Usage, ..Failure::new("usage", message) }
     }
 
     pub(crate) fn caused_by(mut self, cause: impl Into<String>) -> Self {

@@ -66,7 +66,7 @@ impl<'a> HumanReporter<'a> {
             Event::Remark { remark, .. } => self.printer.stderr(remark_text(self.printer, remark).as_bytes()),
             Event::VariantFailed { variant, reason: Some(Report { code, message, causes, hint }) } => {
                 let message = format!("failed to make `{variant}`: {message}");
-                self.printer.stderr(self.printer.error_text(code, &message, causes, hint.as_deref()).as_bytes());
+                self.printer.error(code, &message, causes, hint.as_deref());
             }
             Event::VariantFailed { reason: None, .. } => {}
         }

@@ -115,6 +115,11 @@ impl Printer {
         self.stdout(|out| writeln!(out, "{object}"));
     }
 
+    /// Writes an error that does not end the command.
+    pub(crate) fn error(&self, code: &str, message: &str, causes: &[String], hint: Option<&str>) {
+        self.stderr(self.error_text(code, message, causes, hint).as_bytes());
+    }
+
     /// An error with its code, its causes and its hints, as text with a line break at the end.
     pub(crate) fn error_text(&self, code: &str, message: &str, causes: &[String], hint: Option<&str>) -> String {
         let Styles { error, reset, .. } = self.styles;

@@ -111,7 +111,7 @@ fn host_search(args: &Build, settings: &Settings, checked: &Checked) -> HostSear
     let environment = &settings.environment;
     let named = |value: String, origin: &str| Choice { value, origin: origin.to_owned() };
     let option = args.cxx.as_ref().map(|cxx| named(cxx.clone(), "--cxx"));
-    let from_file = || checked.project.settings.cxx.as_ref().map(|cxx| named(cxx.value.clone(), "kiln.toml"));
+    let from_file = || checked.project.settings.cxx.as_ref().map(|cxx| named(cxx.value.clone(), "kiln.toml: build.cxx"));
     let from_variable = |name: &str| environment.get(name).map(|value| named(value.to_owned(), name));
     HostSearch {
         cxx: option.or_else(from_file).or_else(|| from_variable("CXX")),

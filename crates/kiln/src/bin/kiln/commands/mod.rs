@@ -21,7 +21,10 @@ fn filters(filter: &Filter) -> Result<Filters, Failure> {
     let versions = |option: &str, texts: &[String]| {
         texts
             .iter()
-            .map(|text| Version::parse(text).map_err(|error| Failure::usage(format!("`{option} {text}`: {error}"))))
+            .map(|text| {
+                Version::parse(text)
+                    .map_err(|error| Failure::usage(format!("`{option} {}`: {error}", if text.is_empty() { "''" } else { text.as_str() })))
+            })
             .collect::<Result<Vec<_>, _>>()
     };
     Ok(Filters {

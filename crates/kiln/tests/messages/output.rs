@@ -1,0 +1,183 @@
+//! Output directories that cannot be used, and those that can.
+
+use std::fs;
+
+use crate::Place;
+
+const VARIANT: &str = "torch215-cxx11-cpu-x86_64-linux";
+
+/// The first error of a build, and that no compiler was started for it.
+fn refused(place: &Place, args: &[&str]) -> String {
+    let run = place.run(args);
+    assert!(!run.errors().contains("Compiling"), "{run}");
+    run.to_string()
+}
+
+#[test]
+fn a_file_in_the_way() {
+    let place = Place::with_project();
+    place.write("relu/build", "");
+    insta::assert_snapshot!(refused(&place, &["build"]), @"
+    exit code 1
+    --- stderr ---
+    error[output]: failed to make the output directory `[dir]/relu/build`: `[dir]/relu/build` is not a directory
+    hint: `--out DIR` puts the variants elsewhere
+    ");
+    place.write("file", "");
+    insta::assert_snapshot!(refused(&place, &["build", "--out", "../file/deeper/out"]), @"
+    exit code 1
+    --- stderr ---
+    error[output]: failed to make the output directory `[dir]/relu/../file/deeper/out`: `[dir]/relu/../file` is not a directory
+    hint: `--out DIR` puts the variants elsewhere
+    ");
+    place.link("relu/dangling", "nowhere");
+    insta::assert_snapshot!(refused(&place, &["build", "--out", "dangling"]), @"
+    exit code 1
+    --- stderr ---
+    error[output]: failed to make the output directory `[dir]/relu/dangling`: `[dir]/relu/dangling` is not a directory
+    hint: `--out DIR` puts the variants elsewhere
+    ");
+    assert_eq!(fs::read_to_string(place.path("relu/build")).unwrap(), "");
+}
+
+#[test]
+fn file_systems_that_take_no_files() {
+    let place = Place::with_project();
+    insta::assert_snapshot!(refused(&place, &["build", "--out", "/proc/kiln"]), @"
+    exit code 1
+    --- stderr ---
+    error[output]: failed to make the output directory `/proc/kiln`
+      caused by: No such file or directory (os error 2)
+    hint: `--out DIR` puts the variants elsewhere
+    ");
+    let sys = refused(&place, &["build", "--out", "/sys/kiln"]);
+    // In some containers it is mounted read-only: another cause.
+    assert!(sys.starts_with("exit code 1\n--- stderr ---\nerror[output]: failed to make the output directory `/sys/kiln`\n  caused by: "));
+    assert!(sys.ends_with("hint: `--out DIR` puts the variants elsewhere\n"), "{sys}");
+}
+
+#[test]
+fn directories_without_permission() {
+    let place = Place::with_project();
+    fs::create_dir_all(place.path("relu/build")).unwrap();
+    fs::create_dir_all(place.path("locked")).unwrap();
+    for name in ["relu", "relu/build", "locked"] {
+        place.set_mode(name, 0o555);
+    }
+    let place = place.into_unprivileged();
+    insta::assert_snapshot!(refused(&place, &["build"]), @"
+    exit code 1
+    --- stderr ---
+    error[output]: failed to write to the output directory `[dir]/relu/build`
+      caused by: Permission denied (os error 13)
+    hint: `--out DIR` puts the variants elsewhere
+    ");
+    insta::assert_snapshot!(refused(&place, &["build", "--out", "../locked/out"]), @"
+    exit code 1
+    --- stderr ---
+    error[output]: failed to make the output directory `[dir]/relu/../locked/out`
+      caused by: Permission denied (os error 13)
+    hint: `--out DIR` puts the variants elsewhere
+    ");
+    // The work directory has another place when the project cannot be written to.
+    insta::assert_snapshot!(place.say(&["build", "-j1", "--out", "../home/out"]), @"
+    exit code 0
+    --- stderr ---
+       Compiling torch-ext/binding.cpp
+       Compiling cpu/relu.cpp
+       Compiling module_init.c
+         Linking _relu_cpu_[id].abi3.so
+        Packaged [dir]/relu/../home/out/torch215-cxx11-cpu-x86_64-linux
+        Finished 1 of 1 variant (1 changed), 8 steps ran, 0 up to date, in [n] s
+    ");
+    for name in ["relu", "relu/build", "locked"] {
+        place.set_mode(name, 0o755);
+    }
+}
+
+#[test]
+fn odd_places_that_work() {
+    let place = Place::with_project();
+    for out in ["../with space/deep/er", "cpu/out", "ü"] {
+        let run = place.run(&["build", "--quiet", "--out", out]);
+        assert_eq!(run.to_string(), "exit code 0\n", "{out}");
+        assert!(place.path("relu").join(out).join(VARIANT).join("metadata.json").is_file(), "{out}");
+    }
+    // A link to a directory is as good as the directory.
+    fs::create_dir(place.path("elsewhere")).unwrap();
+    place.link("relu/build", "../elsewhere");
+    assert_eq!(place.run(&["build"]).code, Some(0));
+    assert!(place.path("elsewhere").join(VARIANT).join("metadata.json").is_file());
+}
+
+#[test]
+fn the_place_of_a_variant_taken_by_something_else() {
+    let place = Place::with_project();
+    let variant = format!("relu/build/{VARIANT}");
+    place.write(&variant, "a file");
+    insta::assert_snapshot!(place.say(&["build", "-j1"]), @"
+    exit code 0
+    --- stderr ---
+       Compiling torch-ext/binding.cpp
+       Compiling cpu/relu.cpp
+       Compiling module_init.c
+         Linking _relu_cpu_[id].abi3.so
+        Packaged [dir]/relu/build/torch215-cxx11-cpu-x86_64-linux
+        Finished 1 of 1 variant (1 changed), 8 steps ran, 0 up to date, in [n] s
+    ");
+    assert!(place.path(&variant).join("metadata.json").is_file());
+
+    fs::remove_dir_all(place.path(&variant)).unwrap();
+    place.write("precious/data", "kept");
+    place.link(&variant, "../../precious");
+    insta::assert_snapshot!(place.say(&["build", "-j1"]), @"
+    exit code 0
+    --- stderr ---
+        Packaged [dir]/relu/build/torch215-cxx11-cpu-x86_64-linux
+        Finished 1 of 1 variant (1 changed), 0 steps ran, 8 up to date, in [n] s
+    ");
+    assert!(fs::symlink_metadata(place.path(&variant)).unwrap().is_dir());
+    assert_eq!(fs::read_to_string(place.path("precious/data")).unwrap(), "kept");
+}
+
+#[test]
+fn nowhere_to_work() {
+    let place = Place::with_project();
+    place.write("relu/.kiln", "");
+    assert_eq!(place.run(&["build"]).code, Some(0), "the cache has a place for it");
+    fs::remove_dir_all(place.path("cache/work")).unwrap();
+    place.write("cache/work", "");
+    insta::assert_snapshot!(place.say(&["build"]), @"
+    exit code 1
+    --- stderr ---
+    error[work-directory]: cannot use `[dir]/relu/.kiln`: File exists (os error 17)
+    hint: work needs a directory there, or a cache directory that can be written to
+    ");
+
+    let place = Place::with_project().into_unprivileged();
+    place.set_mode("cache", 0o555);
+    insta::assert_snapshot!(place.say(&["build", "--out", "../home/out"]), @"
+    exit code 1
+    --- stderr ---
+    error[store]: cannot write to `[dir]/cache`: permission denied
+    hint: what is known of compilers is kept in the cache directory: `--cache-dir DIR` chooses another
+    ");
+    place.set_mode("cache", 0o755);
+}
+
+#[test]
+fn package_files_that_clash_with_generated_ones() {
+    let place = Place::with_project();
+    place.edit("relu/build.toml", "[torch]\n", "[torch]\npyext = [\"py\", \"json\"]\n");
+    place.write("relu/torch-ext/relu/metadata.json", "{}");
+    insta::assert_snapshot!(place.say(&["build"]), @r#"
+    exit code 1
+    --- stderr ---
+    error[layout]: `torch-ext/relu/metadata.json` has the name of a generated file
+      --> build.toml:2:8
+      |
+    2 | name = "relu"
+      |        ^^^^^^
+    error[configuration]: the configuration has 1 error
+    "#);
+}

@@ -1,0 +1,97 @@
+//! `kiln toolchain`, and other torches than the catalog's.
+
+use crate::Place;
+
+#[test]
+fn releases_that_are_unknown_or_malformed() {
+    let place = Place::without_torch();
+    insta::assert_snapshot!(place.say(&["toolchain", "path", "torch==9.9.9"]), @"
+    exit code 1
+    --- stderr ---
+    error[unknown-torch]: torch 9.9.9 for linux-x86_64 is not in the catalog
+    hint: the catalog has 2.11.0, 2.12.1, 2.13.0, 2.14.1, 2.15.0
+    ");
+    insta::assert_snapshot!(place.say(&["toolchain", "fetch", "torch==2.99"]), @"
+    exit code 1
+    --- stderr ---
+    error[unknown-torch]: torch 2.99 for linux-x86_64 is not in the catalog
+    hint: the catalog has 2.11.0, 2.12.1, 2.13.0, 2.14.1, 2.15.0
+    ");
+    insta::assert_snapshot!(place.say(&["toolchain", "fetch", "2.13.0"]), @"
+    exit code 2
+    --- stderr ---
+    error[usage]: `2.13.0` names no release
+    hint: write it as `torch==2.13.0`
+    ");
+    insta::assert_snapshot!(place.say(&["toolchain", "path", "torch==2.x"]), @"
+    exit code 2
+    --- stderr ---
+    error[usage]: `torch==2.x` names no release
+    hint: write it as `torch==2.13.0`
+    ");
+    insta::assert_snapshot!(place.say(&["toolchain", "path"]), @"
+    exit code 2
+    --- stderr ---
+    error: the following required arguments were not provided:
+      <RELEASE>
+
+    Usage: kiln toolchain path <RELEASE>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn what_is_there_and_what_is_not() {
+    let place = Place::without_torch();
+    insta::assert_snapshot!(place.say(&["toolchain", "path", "torch==2.13.0"]), @"
+    exit code 1
+    --- stderr ---
+    error[not-fetched]: torch 2.13.0 is not in the store
+    hint: fetch it with `kiln toolchain fetch torch==2.13.0`
+    ");
+    insta::assert_snapshot!(place.say(&["toolchain", "list"]), @"
+    exit code 0
+    --- stdout ---
+    torch==2.11.0 linux-x86_64   CUDA 13.0  gnu++17  not fetched
+    torch==2.12.1 linux-x86_64   CUDA 13.0  gnu++20  not fetched
+    torch==2.13.0 linux-x86_64   CUDA 13.0  gnu++20  not fetched
+    torch==2.14.1 linux-x86_64   CUDA 13.0  gnu++20  not fetched
+    torch==2.15.0 linux-x86_64   CUDA 13.2  gnu++20  not fetched
+    ");
+    let place = Place::new();
+    assert_eq!(place.say(&["--offline", "toolchain", "fetch"]), "exit code 0\n");
+    let path = place.say(&["toolchain", "path", "torch==2.13.0"]);
+    let (head, tail) = path.split_once("[dir]").unwrap();
+    assert_eq!(head, "exit code 0\n--- stdout ---\n");
+    assert!(tail.starts_with("/cache/toolchains-v1/trees/torch-2.13.0-linux-x86_64-") && tail.ends_with("/files\n"), "{path}");
+}
+
+#[test]
+fn nowhere_to_keep_toolchains() {
+    let mut place = Place::without_torch();
+    place.env("KILN_CACHE_DIR", "").env("HOME", "");
+    insta::assert_snapshot!(place.say(&["toolchain", "list"]), @"
+    exit code 1
+    --- stderr ---
+    error[cache]: there is no directory for toolchains: none of KILN_CACHE_DIR, XDG_CACHE_HOME and HOME is set
+    hint: name one with `--cache-dir DIR`
+    ");
+}
+
+#[test]
+fn a_python_that_has_no_torch() {
+    let place = Place::with_project();
+    insta::assert_snapshot!(place.say(&["build", "--torch-from", "python9"]), @"
+    exit code 1
+    --- stderr ---
+    error[torch-from]: there is no Python `python9`
+    hint: give the path of a Python interpreter, such as `.venv/bin/python`
+    ");
+    place.script("bin/python3", "echo \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 1\n");
+    insta::assert_snapshot!(place.say(&["build", "--torch-from", "python3"]), @"
+    exit code 1
+    --- stderr ---
+    error[torch-from]: `[dir]/bin/python3` does not work as a Python: it ended with exit code 1: ModuleNotFoundError: No module named 'torch'
+    ");
+}
