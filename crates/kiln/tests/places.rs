@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use support::project::{BINDING, ProjectBuilder, commit_all, usual, write};
 use support::started::real_program;
-use support::{Run, Sandbox, kiln_program, message, shared_cache, tree};
+use support::{Deadline, Run, Sandbox, kiln_program, message, shared_cache, tree};
 
 /// Where the usual project is after an undisturbed build in the sandbox.
 fn undisturbed(sandbox: &Sandbox) -> PathBuf {
@@ -159,6 +159,22 @@ fn the_callers_environment_does_not_leak_in() {
     tree::assert_equal(&expected, &dir.join("build"));
 }
 
+#[test]
+fn the_callers_mask_does_not_matter() {
+    let sandbox = Sandbox::new();
+    let expected = undisturbed(&sandbox);
+    for mask in ["0000", "0077"] {
+        let dir = usual().write(&sandbox.path(mask));
+        let mut command = sandbox.command("/bin/sh");
+        command.args(["-c", "umask \"$1\"; shift; exec \"$@\"", "sh", mask]).arg(kiln_program()).args(["build"]).current_dir(&dir);
+        let run = Run::of(&mut command);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        for variant in fs::read_dir(&expected).unwrap().map(|entry| entry.unwrap()).filter(|entry| entry.path().is_dir()) {
+            tree::assert_equal(&variant.path(), &dir.join("build").join(variant.file_name()));
+        }
+    }
+}
+
 /// A project with a unit that is compiled until somebody writes into the pipe that it includes.
 fn endless(sandbox: &Sandbox) -> PathBuf {
     let pipe = sandbox.path("pipe.h");
@@ -217,6 +233,7 @@ fn an_interrupted_build_leaves_nothing_behind() {
     for (signal, done) in [(rustix::process::Signal::INT, 0), (rustix::process::Signal::TERM, 4)] {
         let mut command = sandbox.kiln(&dir, &["build", "--message-format", "json", "-j4"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let _deadline = Deadline::of(&child);
         let mut rest = until_endless(&mut child, done);
         assert!(soon(|| !processes(&dir.join("endless/endless.cpp")).is_empty()), "the compiler was not started");
         rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
@@ -246,8 +263,10 @@ fn an_interrupted_wait_ends() {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let mut first = start();
+    let _deadline = Deadline::of(&first);
     let _messages = until_endless(&mut first, 0);
     let mut second = start();
+    let _other_deadline = Deadline::of(&second);
     let mut lines = BufReader::new(second.stdout.take().unwrap()).lines();
     assert!(lines.by_ref().any(|line| message(&line.unwrap())["reason"] == "waiting"));
     for child in [second, first] {

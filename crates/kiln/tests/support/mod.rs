@@ -13,8 +13,10 @@ pub mod tree;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -179,6 +181,23 @@ impl Run {
 impl From<Output> for Run {
     fn from(output: Output) -> Self {
         Self { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+}
+
+/// Kills a process that still runs after a minute, so that a test which waits for it fails instead of waiting for ever.
+pub struct Deadline(std::sync::mpsc::Sender<()>);
+
+impl Deadline {
+    /// Watches `child` until the value is dropped.
+    pub fn of(child: &Child) -> Self {
+        let (alive, ended) = std::sync::mpsc::channel::<()>();
+        let pid = rustix::process::Pid::from_child(child);
+        std::thread::spawn(move || {
+            if ended.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
+                let _ended = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        });
+        Self(alive)
     }
 }
 
