@@ -77,7 +77,11 @@ pub(super) fn check_exports(check: &mut Check<'_, '_>) {
             check.export(Rule::UniqueSymbol, level, name, detail, "compile with `-fno-gnu-unique` and link with a version script");
         } else if !is_entry_point(check, export) {
             let detail = format!("{} is visible to other libraries, of which one may be used in its place", shown(name));
-            check.export(Rule::Export, level, name, detail, "compile with `-fvisibility=hidden` and link with a version script");
+            let fix = match name.starts_with(PYTHON_ENTRY) {
+                true => "write one `REGISTER_EXTENSION(TORCH_EXTENSION_NAME)` and no other entry point",
+                false => "compile with `-fvisibility=hidden` and link with a version script",
+            };
+            check.export(Rule::Export, level, name, detail, fix);
         }
     }
 }

@@ -128,7 +128,7 @@ fn an_entry_point_of_another_name() {
       in torch215-cxx11-cpu-x86_64-linux/_relu_cpu_[id].abi3.so
       found `PyInit_relu` is in the dynamic symbol table
       from torch-ext/binding.cpp
-    hint: compile with `-fvisibility=hidden` and link with a version script
+    hint: write one `REGISTER_EXTENSION(TORCH_EXTENSION_NAME)` and no other entry point
     error[checks]: failed to make `torch215-cxx11-cpu-x86_64-linux`: the checks refuse what was built
     error[build-failed]: 1 of 1 variant could not be made
     ");
@@ -137,7 +137,7 @@ fn an_entry_point_of_another_name() {
       in torch215-cxx11-cpu-x86_64-linux/_relu_cpu_[id].abi3.so
       found `PyInit_relu` is in the dynamic symbol table
       from torch-ext/binding.cpp
-    hint: compile with `-fvisibility=hidden` and link with a version script
+    hint: write one `REGISTER_EXTENSION(TORCH_EXTENSION_NAME)` and no other entry point
     error[checks]: failed to make `torch215-cxx11-cpu-x86_64-linux`: the checks refuse what was built
     error[build-failed]: 1 of 1 variant could not be made
     ");
