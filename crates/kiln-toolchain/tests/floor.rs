@@ -395,7 +395,7 @@ fn names_beyond_the_floor_are_told_before_the_link() {
     );
     let error = resolve(names(&HOST), "cpu/bad.cpp", bad).unwrap_err();
     insta::assert_snapshot!(error.message, @r"
-    2 symbols are defined nowhere
+    2 undefined symbols
       `mallinfo2`
         wanted by cpu/bad.cpp
         this system has it, but it is not in the baseline of manylinux_2_28, and no shim stands in for it

@@ -1,0 +1,232 @@
+//! Extensions on the floor: programs that use much of the C and C++ libraries, built by Kiln, judged by the checkers of others, and run
+//! inside a real torch.
+//!
+//! With `KILN_TEST_FLOOR=full` in the environment every compiler, linker and level of optimisation is tried, as `cargo xtask test --full`
+//! does.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use support::started::real_program;
+use support::{Run, Sandbox, tree};
+
+/// How the programs are built.
+#[derive(Clone, Debug, Default)]
+struct Setting {
+    /// Whether they stand behind torch's stable ABI.
+    stable: bool,
+    /// What `--cxx` says; the usual compiler without it.
+    cxx: Option<String>,
+    /// Flags of every unit.
+    flags: Vec<&'static str>,
+    /// Whether the compiler makes code for the OpenMP library that torch brings.
+    openmp: bool,
+}
+
+impl Setting {
+    fn write(&self, dir: &Path) {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/floor");
+        for name in [
+            "plain/programs.h",
+            "plain/library.cpp",
+            "plain/threads.cpp",
+            "plain/parallel.cpp",
+            "stable/binding.cpp",
+            "classic/binding.cpp",
+        ] {
+            support::project::write(dir, name, &fs::read_to_string(from.join(name)).unwrap());
+        }
+        support::project::write(dir, "torch-ext/floor_programs/__init__.py", "from ._ops import ops\n");
+        let (kind, stable) = if self.stable { ("stable", "stable-abi = { cpu = \"2.11\" }") } else { ("classic", "") };
+        let flags = &self.flags;
+        let parallel: Vec<&str> = flags.iter().copied().chain(self.openmp.then_some("-fopenmp")).collect();
+        let text = format!(
+            "[general]\nname = \"floor-programs\"\nversion = 1\nedition = 5\nlicense = \"Apache-2.0\"\nbackends = [\"cpu\"]\n\n\
+             [torch]\nsrc = [\"{kind}/binding.cpp\"]\ninclude = [\"plain\"]\ncxx-flags = {flags:?}\n{stable}\n\n\
+             [kernel.library]\nbackend = \"cpu\"\ndepends = []\ncxx-flags = {flags:?}\n\
+             src = [\"plain/library.cpp\", \"plain/threads.cpp\", \"plain/programs.h\"]\n\n\
+             [kernel.parallel]\nbackend = \"cpu\"\ndepends = []\ncxx-flags = {parallel:?}\n\
+             src = [\"plain/parallel.cpp\", \"plain/programs.h\"]\n"
+        );
+        support::project::write(dir, "build.toml", &text);
+    }
+
+    /// Builds the programs; gives the extension and what the build said.
+    fn build(&self, sandbox: &Sandbox, name: &str) -> (PathBuf, Run) {
+        let dir = sandbox.path(name);
+        self.write(&dir);
+        let mut args = vec!["-j2", "--unique-id", "1"];
+        if !self.stable {
+            args.extend(["--torch", "2.13"]);
+        }
+        if let Some(cxx) = &self.cxx {
+            args.extend(["--cxx", cxx]);
+        }
+        let run = sandbox.build(&dir, &args);
+        let extensions = tree::extensions(&dir.join("build"));
+        assert_eq!(extensions.len(), 1);
+        let record: Value = serde_json::from_slice(&fs::read(dir.join("build/kiln-build.json")).unwrap()).unwrap();
+        let variant = record["variants"].as_object().unwrap().values().next().unwrap();
+        assert_eq!(variant["floor"]["policy"], "manylinux_2_28");
+        (extensions[0].clone(), run)
+    }
+
+    /// Builds the programs and tries them in torch.
+    fn try_out(&self, sandbox: &Sandbox, name: &str) -> PathBuf {
+        let (extension, run) = self.build(sandbox, name);
+        // Linkers have nothing to say.
+        for message in run.reason("step-finished") {
+            assert_eq!(message["output"], "", "{self:?}: {message}");
+        }
+        for remark in run.messages() {
+            assert!(!["finding", "check-failed", "warning"].contains(&remark["reason"].as_str().unwrap()), "{self:?}: {remark}");
+        }
+        let work = sandbox.path(format!("{name} work"));
+        fs::create_dir(&work).unwrap();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/floor_programs.py");
+        let mut command = Command::new(environment("torch-2.13.0"));
+        command.arg("-B").arg(script).arg(&extension).arg(work).arg(if self.stable { "stable" } else { "classic" });
+        let run = Run::of(command.env("HOME", sandbox.path("home")));
+        assert_eq!(run.code, Some(0), "{self:?}: {}\n{}", run.stdout, run.stderr);
+        assert!(run.stdout.contains("all well in torch 2.13.0"), "{}", run.stdout);
+        extension
+    }
+}
+
+/// The interpreter of an environment that `cargo xtask setup` makes.
+fn environment(name: &str) -> PathBuf {
+    let python = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-env").join(name).join("bin/python");
+    assert!(python.exists(), "`{}` is missing: `cargo xtask setup` makes it", python.display());
+    python
+}
+
+/// Asks auditwheel, kernel-abi-check and abi3audit about the extensions; all must be content.
+fn judge_by_others(extensions: &[PathBuf]) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kiln-abi/tests/python/oracles.py");
+    let run = Run::of(Command::new(environment("oracles")).arg("-B").arg(script).args(extensions));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!(lines.len(), 3 * extensions.len());
+    for line in lines {
+        assert!(line.ends_with("\tok"), "{line}");
+    }
+}
+
+/// The settings of this run, each with a name.
+fn settings(sandbox: &Sandbox) -> Vec<(String, Setting)> {
+    let stable = |flags: &[&'static str]| Setting { stable: true, openmp: true, flags: flags.to_vec(), cxx: None };
+    let mut settings = vec![
+        ("usual".to_owned(), stable(&[])),
+        ("without optimisation".to_owned(), stable(&["-O0"])),
+        ("classic".to_owned(), Setting { stable: false, ..stable(&[]) }),
+    ];
+    if std::env::var_os("KILN_TEST_FLOOR").is_some_and(|value| value == "full") {
+        settings.extend(full_settings(sandbox, &stable(&[])));
+    }
+    settings
+}
+
+const LEVELS: [&str; 5] = ["-O0", "-Os", "-O1", "-O2", "-O3"];
+const HARDENED: [&str; 5] =
+    ["-D_GLIBCXX_ASSERTIONS", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong", "-fcf-protection"];
+
+/// Every compiler, linker and level of this machine's.
+fn full_settings(sandbox: &Sandbox, stable: &Setting) -> Vec<(String, Setting)> {
+    let program = |name: &str| real_program(name).unwrap_or_else(|| panic!("`{name}` is missing: `cargo xtask setup --full` installs it"));
+    // gcc looks for linkers by their plain names.
+    let linkers = sandbox.path("linkers");
+    fs::create_dir(&linkers).unwrap();
+    for (plain, real) in [("ld.lld", "ld.lld-19"), ("ld.mold", "ld.mold"), ("ld.gold", "ld.gold"), ("ld.bfd", "ld.bfd")] {
+        std::os::unix::fs::symlink(program(real), linkers.join(plain)).unwrap();
+    }
+    let mut settings = Vec::new();
+    for compiler in ["g++-11", "g++-12", "clang++-19"] {
+        let path = program(compiler);
+        let openmp = compiler.starts_with('g');
+        let cxx = |linker: &str| Some(format!("{} -B{} -fuse-ld={linker}", path.display(), linkers.display()));
+        for linker in ["bfd", "lld", "mold", "gold"] {
+            settings.push((format!("{compiler} {linker}"), Setting { cxx: cxx(linker), openmp, ..stable.clone() }));
+        }
+        for level in LEVELS {
+            settings.push((format!("{compiler} {level}"), Setting { cxx: cxx("bfd"), openmp, flags: vec![level], ..stable.clone() }));
+        }
+        let no_inline = vec!["-O1", "-fno-inline"];
+        settings.push((format!("{compiler} not inline"), Setting { cxx: cxx("bfd"), openmp, flags: no_inline, ..stable.clone() }));
+        let hardened = [&["-O2"][..], &HARDENED].concat();
+        settings.push((format!("{compiler} hardened"), Setting { cxx: cxx("lld"), openmp, flags: hardened, ..stable.clone() }));
+        settings.push((format!("{compiler} classic"), Setting { stable: false, cxx: cxx("lld"), openmp, ..stable.clone() }));
+    }
+    settings
+}
+
+/// Exceptions in both directions, texts, locales, regular expressions, files, threads, futures, OpenMP.
+#[test]
+fn programs_run_in_torch_and_keep_to_the_floor() {
+    let sandbox = Sandbox::new();
+    let extensions: Vec<PathBuf> = settings(&sandbox).iter().map(|(name, setting)| setting.try_out(&sandbox, name)).collect();
+    judge_by_others(&extensions);
+}
+
+/// What the floor is for: an extension for this system only is refused by others.
+#[test]
+fn a_build_for_the_host_is_recorded_and_no_release() {
+    let sandbox = Sandbox::new();
+    let dir = support::project::usual().file("kiln.toml", "[build]\nfloor = \"host\"\n").write(&sandbox.path("p"));
+    let run = sandbox.run(&dir, &["build", "--release"]);
+    assert_eq!(run.code, Some(1));
+    assert!(
+        run.stderr.contains("error[configuration]: a release keeps to `manylinux_2_28`, and `floor` in `kiln.toml` is `host`"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("hint: remove `floor` from `[build]`, or build without `--release`"), "{}", run.stderr);
+
+    sandbox.build(&dir, &["--unique-id", "1"]);
+    let record: Value = serde_json::from_slice(&fs::read(dir.join("build/kiln-build.json")).unwrap()).unwrap();
+    let variant = record["variants"].as_object().unwrap().values().next().unwrap();
+    assert_eq!(variant.get("floor"), None);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kiln-abi/tests/python/oracles.py");
+    let run = Run::of(Command::new(environment("oracles")).arg("-B").arg(script).args(tree::extensions(&dir.join("build"))));
+    assert!(run.stdout.contains("auditwheel\tmanylinux_2_") || run.stdout.contains("auditwheel\tlinux"), "{}", run.stdout);
+}
+
+/// All projects of a user share one floor, and none is made twice.
+#[test]
+fn a_floor_is_made_once() {
+    let sandbox = Sandbox::without_torch();
+    fs::create_dir_all(sandbox.cache()).unwrap();
+    std::os::unix::fs::symlink(support::shared_cache().join("toolchains-v1"), sandbox.cache().join("toolchains-v1")).unwrap();
+    let project = |name: &str| support::project::usual().write(&sandbox.path(name));
+    let first = sandbox.build(&project("first"), &[]);
+    assert_eq!(first.reason("preparing").len(), 1);
+    let compiled = sandbox.started().compiles();
+    let second = sandbox.build(&project("second"), &[]);
+    assert_eq!(second.reason("preparing").len(), 0);
+    let shims = compiled - sandbox.started().compiles();
+    assert_eq!(shims, 17);
+    let floors = || fs::read_dir(sandbox.cache().join("floors-v1")).unwrap().count();
+    assert_eq!(floors(), 2);
+
+    // A damaged one is made whole without a compiler, and nothing is linked again.
+    let floor = fs::read_dir(sandbox.cache().join("floors-v1")).unwrap().map(|entry| entry.unwrap().path());
+    let floor = floor.into_iter().find(|path| path.join("libc.so").is_file()).unwrap();
+    fs::remove_file(floor.join("libc.so")).unwrap();
+    let third = sandbox.build(&sandbox.path("first"), &[]);
+    assert_eq!((third.steps().0, sandbox.started().compiles()), (0, 0));
+    assert!(floor.join("libc.so").is_file() && floors() == 2);
+}
+
+#[test]
+fn a_compiler_that_cannot_make_the_shims_is_told() {
+    let sandbox = Sandbox::without_torch();
+    fs::create_dir_all(sandbox.cache()).unwrap();
+    std::os::unix::fs::symlink(support::shared_cache().join("toolchains-v1"), sandbox.cache().join("toolchains-v1")).unwrap();
+    let dir = support::project::usual().write(&sandbox.path("p"));
+    let run = sandbox.run(&dir, &["build", "--cxx", "g++ -fno-such-option"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("error[host-compiler]: "), "{}", run.stderr);
+}
