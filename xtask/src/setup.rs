@@ -294,3 +294,52 @@ fn digest_of(dir: &Path) -> anyhow::Result<String> {
     }
     Ok(hasher.finalize().to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_is_made_once_for_a_recipe() {
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().join("a/piece");
+        let made = std::cell::Cell::new(0);
+        let ask = |recipe: &str, works: bool| {
+            piece(&dir, recipe, "a piece", || {
+                made.set(made.get() + 1);
+                std::fs::create_dir(&dir)?;
+                std::fs::write(dir.join("half"), "")?;
+                if works { Ok(()) } else { bail!("no") }
+            })
+        };
+        assert_eq!(format!("{:#}", ask("one", false).unwrap_err()), "cannot set up a piece: no");
+        // Left half made: it is made anew, in an empty place.
+        ask("one", true).unwrap();
+        ask("one", true).unwrap();
+        assert_eq!(made.get(), 2);
+        ask("two", true).unwrap();
+        assert_eq!(made.get(), 3);
+        // Nothing removes the stamp of what was not touched.
+        ask("two", false).unwrap();
+    }
+
+    #[test]
+    fn a_series_is_the_release_without_its_last_number() {
+        let python = TorchPython { torch: "2.13.0".to_owned(), python: PathBuf::new() };
+        assert_eq!(python.series(), "2.13");
+    }
+
+    #[test]
+    fn contents_and_names_are_in_the_digest() {
+        let digest = |files: &[(&str, &str)]| {
+            let dir = tempfile::tempdir().unwrap();
+            for (name, content) in files {
+                std::fs::write(dir.path().join(name), content).unwrap();
+            }
+            digest_of(dir.path()).unwrap()
+        };
+        assert_eq!(digest(&[("a", "1"), ("b", "2")]), digest(&[("b", "2"), ("a", "1")]));
+        assert_ne!(digest(&[("a", "1")]), digest(&[("a", "2")]));
+        assert_ne!(digest(&[("a", "1")]), digest(&[("b", "1")]));
+    }
+}
