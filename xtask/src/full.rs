@@ -37,6 +37,12 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
     for release in setup::TORCH_FULL {
         progress.stage(stages, &format!("examples in torch {release}"), || examples_in(workspace, release));
     }
+    progress.stage(stages, "floor by every compiler and linker", || {
+        setup::other_compilers()?;
+        setup::for_cargo_tests(workspace)?;
+        let mut test = cargo(workspace);
+        cargo_tests(test.env("KILN_TEST_FLOOR", "full").args(["test", "--locked", "--package", "kiln", "--test", "floor"]))
+    });
     progress.stage(stages, "examples by clang", || examples_by_clang(workspace));
     Ok(())
 }

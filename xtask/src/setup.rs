@@ -204,12 +204,25 @@ pub(crate) fn coverage_tools(workspace: &Workspace) -> anyhow::Result<CoverageTo
     Ok(CoverageTools { cargo_llvm_cov: program("cargo-llvm-cov"), llvm_cov: program("llvm-cov"), llvm_profdata: program("llvm-profdata") })
 }
 
-/// The second compiler family, for the full run.
+/// The compilers and linkers that only the full run uses: each program with the package that has it.
+const OTHER_COMPILERS: &[(&str, &str)] = &[
+    ("clang++", "clang"),
+    ("g++-11", "g++-11"),
+    ("g++-12", "g++-12"),
+    ("clang++-19", "clang-19"),
+    ("ld.lld-19", "lld-19"),
+    ("ld.mold", "mold"),
+    ("ld.gold", "binutils"),
+];
+
+/// The second compiler family, older compilers and other linkers, for the full run.
 pub(crate) fn other_compilers() -> anyhow::Result<()> {
-    if Command::new("clang++").arg("--version").output().is_ok() {
+    let is_missing = |program: &str| Command::new(program).arg("--version").output().is_err();
+    let missing: Vec<&str> = OTHER_COMPILERS.iter().filter(|(program, _)| is_missing(program)).map(|(_, package)| *package).collect();
+    if missing.is_empty() {
         return Ok(());
     }
-    system_packages(&["clang", "lld"], "the full run also builds with clang")
+    system_packages(&missing, "the full run also builds with other compilers and linkers")
 }
 
 /// Installs packages of the system where that is possible, else says in one line what to install.
