@@ -1,12 +1,13 @@
-//! `tables`: writes the tables of `kiln-abi` anew from where they come from, or says whether they still are what that gives.
+//! `tables`: writes the tables of the checks anew from where they come from, or says whether they still are what that gives.
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
+use crate::process;
 use crate::setup;
 use crate::workspace::Workspace;
 
@@ -27,13 +28,18 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     let torch = setup::torch_pythons(workspace, &[newest])?;
     let torch = torch.first().and_then(|torch| torch.python.parent()?.parent()).context("no torch environment")?;
     let include = setup::packages(torch)?.join("torch/include/torch/csrc");
-    let policy = setup::packages(&setup::oracles(workspace)?)?.join("auditwheel/policy/manylinux-policy.json");
+    let oracles = setup::oracles(workspace)?;
+    let policy = setup::packages(&oracles)?.join("auditwheel/policy/manylinux-policy.json");
 
-    let data = workspace.root.join("crates/kiln-abi/data");
-    let tables = [("torch-shims.txt", shims(&include)?), ("manylinux.txt", manylinux(&policy)?)];
+    let crates = workspace.root.join("crates");
+    let tables = [
+        ("kiln-abi/data/torch-shims.txt", shims(&include)?),
+        ("kiln-abi/data/manylinux.txt", manylinux(&policy)?),
+        ("kiln-object/data/python-limited-api.txt", python(&oracles)?),
+    ];
     let mut differing = Vec::new();
     for (name, text) in &tables {
-        let path = data.join(name);
+        let path = crates.join(name);
         if std::fs::read_to_string(&path).is_ok_and(|old| old == *text) {
             continue;
         }
@@ -99,6 +105,27 @@ fn manylinux(policy: &Path) -> anyhow::Result<String> {
         }
     }
     Ok(out)
+}
+
+/// CPython's stable ABI, as the package `abi3info` has it.
+fn python(oracles: &Path) -> anyhow::Result<String> {
+    const QUESTION: &str = "\
+import abi3info
+for kind, table in (('function', abi3info.FUNCTIONS), ('data', abi3info.DATAS)):
+    for symbol, item in table.items():
+        words = [symbol.name, kind, f'{item.added.major}.{item.added.minor}']
+        words += [item.ifdef.name] if item.ifdef else []
+        words += ['abi-only'] if item.abi_only else []
+        print(*words)";
+    let text = process::output(Command::new(oracles.join("bin/python")).args(["-c", QUESTION]))?;
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    let head = "\
+# Names of CPython's limited API and stable ABI, one a line: name, kind, the Python release that added it, and where they
+# apply: the macro that must be defined in that Python, and `abi-only` for names that headers no longer declare.
+# Source: the PyPI package abi3info 2026.9.25 (MIT), tables FUNCTIONS and DATAS, which are made from CPython's stable_abi.toml.
+";
+    Ok(format!("{head}{}\n", lines.join("\n")))
 }
 
 /// The entries of an object by ascending key.
