@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kiln_backend::Machine;
 use kiln_format::variant::{Cpu, Os};
 use kiln_format::{BackendName, OpsId, Version};
 use kiln_graph::{PathRef, PlanAction, RootBinding, RootKind, RootName};
+use kiln_toolchain::floor::{Floor, FloorLevel};
 use kiln_toolchain::host::{Family, HostCompiler, HostRuntime};
 use kiln_toolchain::{CxxLevel, LibraryExports, NameSet, Provider, TorchToolchain};
 
@@ -55,6 +57,7 @@ struct Setup {
     kernels: &'static str,
     family: Family,
     csrc: bool,
+    floor: bool,
 }
 
 impl Default for Setup {
@@ -64,6 +67,7 @@ impl Default for Setup {
             kernels: "[kernel.k]\nbackend = \"cpu\"\ndepends = [\"torch\"]\nsrc = [\"cpu/k.cpp\"]\ninclude = [\"cpu\"]\ncxx-flags = [\"-DMINE\"]",
             family: Family::Gnu,
             csrc: false,
+            floor: false,
         }
     }
 }
@@ -83,14 +87,17 @@ impl Setup {
             fs::create_dir(project.path().join("csrc")).unwrap();
         }
         let torches = [("2.11.0", CxxLevel::Gnu17), ("2.13.0", CxxLevel::Gnu20), ("2.15.0", CxxLevel::Gnu20)];
+        let host = compiler(self.family);
+        let store = Path::new("/floors");
+        let floor = Floor::new(&host, Machine::X86_64, FloorLevel::Manylinux2_28, &BTreeMap::new(), store).map(Arc::new).unwrap();
         plan(&PlanRequest {
             build: &build,
             project_dir: project.path(),
             variants: &selection.variants,
             ops_ids: &BTreeMap::from([(BackendName::Cpu, OpsId::new(&build.general.name.value, BackendName::Cpu, "1").unwrap())]),
-            host: Some(&compiler(self.family)),
+            host: Some(&host),
             torch: &torches.into_iter().map(|(release, level)| (version(release), torch(release, level))).collect(),
-            floor: None,
+            floor: self.floor.then_some(&floor),
             ambient: &BTreeMap::new(),
         })
     }
@@ -259,6 +266,36 @@ fn the_link_names_stubs_exports_and_nothing_of_the_machine() {
     {Resolving: _relu_cpu_1.abi3.so}/libc10.so
     {Resolving: _relu_cpu_1.abi3.so}/libtorch.so
     {Resolving: _relu_cpu_1.abi3.so}/libtorch_cpu.so
+    -Wl,--version-script={Generating: exports.map}/exports.map
+    -Wl,-z,noexecstack
+    ");
+}
+
+/// The floor's directory comes before all others, its C++ library before torch's libraries, and the C library is always needed.
+#[test]
+fn a_link_keeps_to_the_floor() {
+    insta::assert_snapshot!(Setup { floor: true, ..Setup::default() }.commands(&[TORCH_213], ".abi3.so"), @r"
+    in {project} with LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH=0
+    c++
+    -shared
+    -o
+    {out}/_relu_cpu_1.abi3.so
+    {Compiling: ext/binding.cpp}/unit.o
+    {Compiling: cpu/k.cpp}/unit.o
+    {Compiling: module_init.c}/unit.o
+    -Wl,--as-needed
+    -L{floor}
+    -Wl,--gc-sections
+    -Wl,-z,nopack-relative-relocs
+    -lstdc++
+    {Resolving: _relu_cpu_1.abi3.so}/libc10.so
+    {Resolving: _relu_cpu_1.abi3.so}/libtorch.so
+    {Resolving: _relu_cpu_1.abi3.so}/libtorch_cpu.so
+    -lgomp
+    -Wl,--push-state
+    -Wl,--no-as-needed
+    -l:libc.so.6
+    -Wl,--pop-state
     -Wl,--version-script={Generating: exports.map}/exports.map
     -Wl,-z,noexecstack
     ");
