@@ -136,6 +136,17 @@ fn objects_that_were_exchanged() {
         let exit = if codes.is_empty() { Some(0) } else { Some(1) };
         assert_eq!(code(&report(&sandbox, &dir, &["check", "--only", only])), (exit, (codes, vec![])));
     }
+    // Findings of one rule are one section.
+    let two = format!("extern void arc4random(void); extern void brand_new(void); void PyInit_{id}(void) {{ arc4random(); brand_new(); }}");
+    fs::write(&extension, linked(sandbox.cache(), &two, &[])).unwrap();
+    let said = Run::of(&mut sandbox.kiln(&dir, &["check-abi"])).stderr;
+    let name = format!("{}/{id}.abi3.so", variant.file_name().unwrap().to_str().unwrap());
+    let wanted = format!(
+        "error[unversioned-symbol]: 2 in {name}\n  the name `arc4random` is provided by nothing that the file needs\n  the name `brand_new` is provided by \
+         nothing that the file needs\nhint: define it, or link with the library that has it; a name that newer systems only have needs another way\n     \
+         Checked 1 file: 2 errors, 0 warnings\n"
+    );
+    assert_eq!(said, wanted);
     // As a library of others it may have a run path, and its names are its own business.
     let file = extension.to_str().unwrap();
     assert_eq!(code(&report(&sandbox, &dir, &["check", "--profile", "library", file])), CLEAN);

@@ -27,3 +27,21 @@ pub(crate) fn remark_text(printer: &Printer, remark: &Remark) -> String {
     text.push_str(&printer.hint_text(remark.fix.as_deref()));
     text
 }
+
+/// All remarks of a report. Findings of one rule against one file that stand together are one section, with a line for each symbol.
+pub(crate) fn report_text(printer: &Printer, remarks: &[Remark]) -> String {
+    let alike = |a: &Remark, b: &Remark| (a.kind, a.level, &a.rule, &a.file, &a.fix) == (b.kind, b.level, &b.rule, &b.file, &b.fix);
+    remarks.chunk_by(alike).map(|section| section_text(printer, section)).collect()
+}
+
+fn section_text(printer: &Printer, section: &[Remark]) -> String {
+    let [first, _, ..] = section else { return section.iter().map(|remark| remark_text(printer, remark)).collect() };
+    let Styles { error, warning, reset, .. } = printer.styles;
+    let style = if first.level == Level::Error { error } else { warning };
+    let mut text = format!("{style}{}[{}]{reset}: {} in {}\n", first.level, first.rule, section.len(), first.file);
+    for remark in section {
+        text.push_str(&format!("  {}\n", remark.detail));
+    }
+    text.push_str(&printer.hint_text(first.fix.as_deref()));
+    text
+}

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::args::{Check, CheckAbi, CheckBuilds, CheckFormat, CheckProfile, Limits};
 use crate::exit::{Exit, Failure};
 use crate::printer::Printer;
-use crate::remarks::remark_text;
+use crate::remarks::report_text;
 
 pub(crate) fn run(args: &Check, printer: &Printer) -> Result<Exit, Failure> {
     let known = || Rule::ALL.iter().map(|rule| rule.code()).chain(BuildRule::ALL.iter().map(|rule| rule.code()));
@@ -82,9 +82,7 @@ fn json(value: &Value, printer: &Printer) {
 
 /// The remarks, and one line that counts.
 fn human(outcome: &Outcome, printer: &Printer) {
-    for remark in &outcome.remarks {
-        printer.stderr(remark_text(printer, remark).as_bytes());
-    }
+    printer.stderr(report_text(printer, &outcome.remarks).as_bytes());
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let (errors, warnings) = (outcome.count(Level::Error), outcome.count(Level::Warning));
     let found = match (errors, warnings) {
