@@ -1,5 +1,7 @@
 //! The checks at the end of a build, and on demand.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+
 mod support;
 
 use std::fs;
