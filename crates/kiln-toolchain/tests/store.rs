@@ -213,7 +213,10 @@ fn a_cache_that_cannot_be_written_is_named() {
     let bench = Bench::new();
     std::fs::write(bench.cache(), "a file in its place").unwrap();
     let error = bench.fetch().unwrap_err();
-    insta::assert_snapshot!(bench.shown(&error), @"error: cannot create `[dir]/cache/toolchains-v1/locks`: Not a directory (os error 20)");
+    insta::assert_snapshot!(bench.shown(&error), @r"
+    error: cannot create `[dir]/cache/toolchains-v1/locks`: Not a directory (os error 20)
+    hint: toolchains can be kept elsewhere with `--cache-dir DIR`
+    ");
 }
 
 /// Waits until something is so, for a minute at most.
