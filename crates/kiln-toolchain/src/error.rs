@@ -60,6 +60,9 @@ pub enum Error {
         /// The command that fetches it.
         command: String,
     },
+    /// The user does not want to wait any longer.
+    #[error("interrupted while a toolchain was fetched")]
+    Interrupted,
     /// The certificates for TLS cannot be read.
     #[error("cannot read the certificates of {origin}: {reason}")]
     Certificates {

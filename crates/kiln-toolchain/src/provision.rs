@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use kiln_format::Version;
-use kiln_graph::{PathRef, RootBinding, RootKind, RootName};
+use kiln_graph::{Interrupt, PathRef, RootBinding, RootKind, RootName};
 use sha2::{Digest, Sha256};
 use url::Url;
 
@@ -57,6 +57,7 @@ pub struct Provisioner<'a> {
     options: ProvisionOptions,
     network: &'a (dyn Fn() -> Result<Network, Error> + Sync),
     events: &'a FetchSink<'a>,
+    interrupt: Interrupt,
     store: Store,
 }
 
@@ -69,7 +70,13 @@ impl<'a> Provisioner<'a> {
         events: &'a FetchSink<'a>,
     ) -> Self {
         let store = Store::new(&options.cache_dir);
-        Self { catalog, options, network, events, store }
+        Self { catalog, options, network, events, interrupt: Interrupt::new(), store }
+    }
+
+    /// The same, stopped by `interrupt`: a fetch, or a wait for another one, ends with [`Error::Interrupted`] then.
+    #[must_use]
+    pub fn interrupted_by(self, interrupt: Interrupt) -> Self {
+        Self { interrupt, ..self }
     }
 
     /// The toolchain of a torch release, fetched if the store does not have it. With everything in the store this reads
@@ -144,8 +151,12 @@ impl<'a> Provisioner<'a> {
         self.store.verify(&tree_name(self.catalog.torch(version, platform)?))
     }
 
-    /// The files of a release, out of the store or fetched.
+    /// The files of a release, out of the store or fetched. Whatever fails after an interrupt fails because of it.
     fn provide(&self, release: &TorchRelease) -> Result<PathBuf, Error> {
+        self.find_or_fetch(release).map_err(|error| if self.interrupt.is_set() { Error::Interrupted } else { error })
+    }
+
+    fn find_or_fetch(&self, release: &TorchRelease) -> Result<PathBuf, Error> {
         let id = tree_name(release);
         if let Some(dir) = self.store.tree(&id) {
             return Ok(dir);
@@ -159,7 +170,7 @@ impl<'a> Provisioner<'a> {
             return Ok(dir);
         }
         let network = (self.network)()?;
-        let client = Client::new(&*network.transport, self.options.retry, network.index.credentials(), self.events, what.clone());
+        let client = self.client(&network, what.clone());
         client.tell(FetchEvent::Started { what: what.clone() });
         let dir = self.store.create(&id, &lock, |tree| self.fill(release, &network.index, &client, tree))?;
         let traffic = client.traffic();
@@ -213,9 +224,15 @@ impl<'a> Provisioner<'a> {
         wheel.extract(&mut source, &TORCH, &mut |file| tree.file(file.path, file.content, &file.sha256))
     }
 
+    /// A client of the index for one purpose.
+    fn client<'c>(&'c self, network: &'c Network, what: String) -> Client<'c> {
+        let credentials = network.index.credentials();
+        Client::new(&*network.transport, self.options.retry, credentials, self.events, self.interrupt.clone(), what)
+    }
+
     /// Takes a lock, and says so if that means waiting.
     fn lock(&self, path: &std::path::Path, what: &str) -> Result<Lock, Error> {
-        Lock::acquire(path, |pid| (self.events)(FetchEvent::WaitingForLock { what: what.to_owned(), pid }))
+        Lock::acquire(path, &self.interrupt, |pid| (self.events)(FetchEvent::WaitingForLock { what: what.to_owned(), pid }))
     }
 }
 

@@ -172,6 +172,7 @@ fn toolchain_code(error: &kiln_toolchain::Error) -> &'static str {
         E::UnknownTorch { .. } => "unknown-torch",
         E::Catalog { .. } => "internal",
         E::Offline { .. } => "offline",
+        E::Interrupted => "interrupted",
         E::Fetch { .. } => "fetch",
         E::NoProject { .. } | E::NotListed { .. } | E::ListedOtherwise { .. } | E::IndexPage { .. } => "index",
         E::WrongWheel { .. } | E::Changed { .. } | E::Zip { .. } | E::Record { .. } | E::Member { .. } => "wheel",

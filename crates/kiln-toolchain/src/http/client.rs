@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use url::Url;
 
+use kiln_graph::Interrupt;
+
 use super::agent::plain;
 use super::{Credentials, Headers, HttpError, HttpFault, Request, Response, Transport, redacted};
 use crate::event::{FetchEvent, FetchSink};
@@ -17,6 +19,9 @@ const MAX_REDIRECTS: u32 = 8;
 
 /// A connection that breaks after this many bytes has shown that it works: tries are counted anew.
 const PROGRESS: usize = 256 << 10;
+
+/// A wait is cut into pieces of this length, so that an interrupt ends it.
+const SLICE: Duration = Duration::from_millis(50);
 
 /// The longest wait that a server's `Retry-After` may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
@@ -79,6 +84,7 @@ pub(crate) struct Client<'a> {
     retry: RetryPolicy,
     credentials: Option<&'a Credentials>,
     events: &'a FetchSink<'a>,
+    interrupt: Interrupt,
     what: String,
     received: AtomicU64,
     expected: AtomicU64,
@@ -86,16 +92,17 @@ pub(crate) struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// A client that reports its progress under the name `what`.
+    /// A client that reports its progress under the name `what`. Once `interrupt` is set every request fails.
     pub(crate) fn new(
         transport: &'a dyn Transport,
         retry: RetryPolicy,
         credentials: Option<&'a Credentials>,
         events: &'a FetchSink<'a>,
+        interrupt: Interrupt,
         what: String,
     ) -> Self {
         let (received, expected, requests) = Default::default();
-        Self { transport, retry, credentials, events, what, received, expected, requests }
+        Self { transport, retry, credentials, events, interrupt, what, received, expected, requests }
     }
 
     /// What was transferred so far.
@@ -198,6 +205,7 @@ impl<'a> Client<'a> {
         let mut buffer = vec![0; 128 << 10];
         let mut got: u64 = 0;
         while got < limit {
+            self.go_on(url)?;
             let room = usize::try_from(limit - got).unwrap_or(usize::MAX).min(buffer.len());
             let Some(free) = buffer.get_mut(..room) else { break };
             let read = match response.body.read(free) {
@@ -242,21 +250,32 @@ impl<'a> Client<'a> {
 
     /// Waits before the next try, or gives the failure back if there is none.
     fn pause(&self, url: &Url, attempt: u32, failure: HttpError) -> Result<(), HttpError> {
-        if attempt >= self.retry.attempts || !failure.fault.is_transient() {
+        if attempt >= self.retry.attempts || !failure.fault.is_transient() || self.interrupt.is_set() {
             return Err(failure);
         }
         let doubled = self.retry.first_delay.saturating_mul(1 << (attempt - 1).min(6));
         let after = failure.retry_after.unwrap_or_else(|| doubled + doubled.mul_f64(random() / 2.0)).min(MAX_RETRY_AFTER);
         let reason = failure.fault.to_string();
         self.tell(FetchEvent::Retry { url: redacted(url), attempt, attempts: self.retry.attempts, after, reason });
-        std::thread::sleep(after);
+        let mut left = after;
+        while !left.is_zero() {
+            self.go_on(url)?;
+            std::thread::sleep(left.min(SLICE));
+            left = left.saturating_sub(SLICE);
+        }
         Ok(())
+    }
+
+    /// Fails once the fetch was interrupted.
+    fn go_on(&self, url: &Url) -> Result<(), HttpError> {
+        if self.interrupt.is_set() { Err(HttpFault::Connection("interrupted".to_owned()).at(url)) } else { Ok(()) }
     }
 
     /// Sends one request and follows redirects. A status other than 2xx is an error.
     pub(crate) fn send(&self, url: &Url, range: Option<Range<u64>>, accept: Option<&'static str>) -> Result<(Url, Response), HttpError> {
         let mut at = url.clone();
         for _ in 0..=MAX_REDIRECTS {
+            self.go_on(&at)?;
             let authorization = self.credentials.and_then(|known| known.header_for(&at)).map(str::to_owned);
             self.requests.fetch_add(1, Ordering::Relaxed);
             let response = self.transport.get(&Request { url: at.clone(), range: range.clone(), accept, authorization })?;

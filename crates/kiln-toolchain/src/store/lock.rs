@@ -3,9 +3,15 @@
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
+use std::time::Duration;
+
+use kiln_graph::Interrupt;
 
 use super::create_dirs;
 use crate::error::Error;
+
+/// How often a lock that another process holds is tried.
+const RETRY: Duration = Duration::from_millis(50);
 
 /// A lock that is held until it is dropped or the process ends, however it ends.
 #[derive(Debug)]
@@ -15,7 +21,8 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Locks `path`, which is created if need be and never removed. `waiting` is told, once, who holds it.
-    pub(crate) fn acquire(path: &Path, waiting: impl FnOnce(Option<u32>)) -> Result<Self, Error> {
+    /// The wait ends with an error when `interrupt` is set.
+    pub(crate) fn acquire(path: &Path, interrupt: &Interrupt, waiting: impl FnOnce(Option<u32>)) -> Result<Self, Error> {
         if let Some(dir) = path.parent() {
             create_dirs(dir)?;
         }
@@ -28,7 +35,13 @@ impl Lock {
                 // The holder's word on itself is for people only.
                 let _ = file.read_to_string(&mut text);
                 waiting(text.trim().parse().ok());
-                file.lock().map_err(Error::store("lock", path))?;
+                while let Err(failure) = file.try_lock() {
+                    match failure {
+                        TryLockError::WouldBlock if interrupt.is_set() => return Err(Error::Interrupted),
+                        TryLockError::WouldBlock => std::thread::sleep(RETRY),
+                        TryLockError::Error(cause) => return Err(Error::store("lock", path)(cause)),
+                    }
+                }
             }
             Err(TryLockError::Error(cause)) => return Err(Error::store("lock", path)(cause)),
         }

@@ -18,14 +18,27 @@ pub(crate) enum Exit {
     Interrupted,
 }
 
-impl From<Exit> for ExitCode {
+impl Exit {
+    /// The number that the process ends with.
+    pub(crate) fn code(self) -> i32 {
+        i32::from(u8::from(self))
+    }
+}
+
+impl From<Exit> for u8 {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
+        match exit {
             Exit::Success => 0,
             Exit::Failure => 1,
             Exit::Usage => 2,
             Exit::Interrupted => 130,
-        })
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(u8::from(exit))
     }
 }
 
@@ -63,7 +76,8 @@ impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
         let exit = match &error {
             BuildError::Choose(_) | BuildError::OpsId(_) => Exit::Usage,
-            BuildError::WorkDir(kiln_graph::WorkDirError::Interrupted { .. }) => Exit::Interrupted,
+            BuildError::WorkDir(kiln_graph::WorkDirError::Interrupted { .. })
+            | BuildError::Toolchain(kiln_toolchain::Error::Interrupted) => Exit::Interrupted,
             _ => Exit::Failure,
         };
         let Report { code, message, causes, hint } = Report::from(&error);

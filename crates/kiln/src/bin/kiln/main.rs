@@ -11,6 +11,7 @@ mod json;
 mod printer;
 mod remarks;
 mod settings;
+mod signals;
 
 use clap::Parser;
 

@@ -20,6 +20,7 @@ use crate::human::{HumanReporter, quoted};
 use crate::json::JsonReporter;
 use crate::printer::Printer;
 use crate::settings::Settings;
+use crate::signals;
 
 pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     let started = Instant::now();
@@ -42,7 +43,10 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let network = || settings.network(&cache_dir, kiln_toml);
     let fetching = |event| report(&Event::Fetch(event));
     let catalog = Catalog::embedded()?;
-    let provisioner = Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching);
+    let interrupt = Interrupt::new();
+    signals::listen(&interrupt)?;
+    let provisioner =
+        Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching).interrupted_by(interrupt.clone());
     let torch = match &args.torch_from {
         None => TorchSource::Wheels,
         Some(python) => TorchSource::System(Box::new(torch_from(python, settings, &cache_dir)?)),
@@ -51,8 +55,6 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         let search = host_search(args, settings, &checked);
         Ok(host::find(&search, &cache_dir.join("host-compilers-v1.json"))?.compiler)
     };
-    let interrupt = Interrupt::new();
-    listen(&interrupt)?;
     let services = Services {
         provisioner: &provisioner,
         torch,
@@ -61,7 +63,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         ambient: &settings.ambient(),
         cache_dir: &cache_dir,
         builder: Settings::builder(),
-        interrupt,
+        interrupt: interrupt.clone(),
         events: &report,
     };
     let set = match (args.release, args.all) {
@@ -80,7 +82,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         keep_going: args.keep_going,
         fetch: !args.plan,
     };
-    let prepared = prepare(&checked, options, &services)?;
+    let prepared = signals::unless_stuck(&interrupt, printer, || prepare(&checked, options, &services))?;
     if args.plan {
         print_plan(&prepared, args.message_format, printer);
         return Ok(Exit::Success);
@@ -119,15 +121,6 @@ fn host_search(args: &Build, settings: &Settings, checked: &Checked) -> HostSear
         path: environment.get("PATH").unwrap_or_default().into(),
         ambient: settings.process_ambient(),
     }
-}
-
-/// The first Ctrl-C or SIGTERM stops the build and ends its processes.
-fn listen(interrupt: &Interrupt) -> Result<(), Failure> {
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register_usize(signal, interrupt.flag(), 1)
-            .map_err(|cause| Failure::new("signals", "signals cannot be listened to").caused_by(cause.to_string()))?;
-    }
-    Ok(())
 }
 
 fn finish(report: &BuildReport, started: Instant, format: MessageFormat, printer: &Printer) -> Exit {

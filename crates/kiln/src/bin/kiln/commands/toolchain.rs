@@ -4,6 +4,7 @@ use std::io::Write;
 
 use kiln::Event;
 use kiln_format::Version;
+use kiln_graph::Interrupt;
 use kiln_toolchain::{Catalog, Provisioner};
 
 use crate::args::{ReportFormat, ToolchainCommand};
@@ -11,6 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::human::HumanReporter;
 use crate::printer::Printer;
 use crate::settings::Settings;
+use crate::signals;
 
 pub(crate) fn run(command: &ToolchainCommand, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     let cache_dir = settings.cache_dir(None)?;
@@ -18,7 +20,9 @@ pub(crate) fn run(command: &ToolchainCommand, settings: &Settings, printer: &Pri
     let human = HumanReporter::new(printer, false, false, None);
     let fetching = |event| human.event(&Event::Fetch(event));
     let catalog = Catalog::embedded()?;
-    let provisioner = Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching);
+    let interrupt = Interrupt::new();
+    let provisioner =
+        Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching).interrupted_by(interrupt.clone());
     let platform = format!("{}-{}", settings.target.os, settings.target.cpu);
     match command {
         ToolchainCommand::List { format } => list(&provisioner, *format, printer),
@@ -32,8 +36,9 @@ pub(crate) fn run(command: &ToolchainCommand, settings: &Settings, printer: &Pri
                     .collect(),
                 releases => releases.iter().map(|text| release(text)).collect::<Result<Vec<_>, _>>()?,
             };
+            signals::listen(&interrupt)?;
             for version in &versions {
-                provisioner.fetch(version, &platform)?;
+                signals::unless_stuck(&interrupt, printer, || provisioner.fetch(version, &platform))?;
             }
             Ok(Exit::Success)
         }
