@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use support::project::{BINDING, ProjectBuilder, commit_all, usual, write};
 use support::started::real_program;
-use support::{Deadline, Run, Sandbox, kiln_program, message, shared_cache, tree};
+use support::{Deadline, Run, Sandbox, index, kiln_program, message, shared_cache, tree};
 
 /// Where the usual project is after an undisturbed build in the sandbox.
 fn undisturbed(sandbox: &Sandbox) -> PathBuf {
@@ -379,4 +379,48 @@ fn a_full_disk_is_told() {
     // Nothing was lost but the last step.
     let healed = sandbox.build(&dir, &[]);
     assert_eq!(healed.steps().0, 0, "{}", healed.stdout);
+}
+
+/// Starts a build that needs torch from the index at `url`.
+fn fetching(sandbox: &Sandbox, dir: &Path, url: &str) -> Child {
+    let mut command = sandbox.kiln(dir, &["build", "--message-format", "json"]);
+    command.env("KILN_INDEX_URL", url).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Interrupts a build as soon as it has told an event of this kind; it must end as interrupted builds do.
+fn interrupt_at(mut child: Child, reason: &str) {
+    let _deadline = Deadline::of(&child);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.by_ref().any(|line| message(&line.unwrap())["reason"] == reason), "no `{reason}`");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    let rest: Vec<_> = lines.map(|line| message(&line.unwrap())).collect();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{rest:?}{}", support::text(&output.stderr));
+    let error = rest.iter().find(|message| message["reason"] == "error").unwrap();
+    assert_eq!(error["code"], "interrupted", "{error}");
+    assert!(rest.iter().all(|message| message["reason"] != "fetch-retry"), "an interrupted request is not made again");
+}
+
+#[test]
+fn an_interrupted_fetch_ends() {
+    let sandbox = Sandbox::without_torch();
+    let dir = usual().write(&sandbox.path("project"));
+    let work = || fs::read_dir(sandbox.cache().join("toolchains-v1/work")).map_or(0, |entries| entries.count());
+    let trees = sandbox.cache().join("toolchains-v1/trees");
+
+    // A server that is there and says nothing; and another build that waits for the first one's fetch.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/simple/", silent.local_addr().unwrap());
+    let mut first = fetching(&sandbox, &dir, &url);
+    assert!(soon(|| sandbox.cache().join("toolchains-v1/locks").exists()));
+    let other = usual().write(&sandbox.path("other"));
+    let second = fetching(&sandbox, &other, &url);
+    interrupt_at(second, "fetch-waiting");
+    assert!(first.try_wait().unwrap().is_none(), "the first one goes on");
+    interrupt_at(first, "fetch-started");
+
+    // In the middle of a transfer everything is put away.
+    let mirror = index::mirror();
+    interrupt_at(fetching(&sandbox, &dir, &mirror.index()), "fetch-bytes");
+    assert_eq!((work(), trees.exists()), (0, false));
 }
