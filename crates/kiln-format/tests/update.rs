@@ -162,6 +162,46 @@ fn edition_1_written_in_other_ways() {
     "#);
 }
 
+/// Kernels that are written in turns, and one whose name needs quotes: the copy stands where the old edition has it.
+#[test]
+fn edition_1_written_by_nobody() {
+    let turns = "general.name = 'ab'\ntorch = {}\nkernel.k.src = []\nkernel.j.src = []\nkernel.k.depends = []\nkernel.k.language = 'cuda-hipify'\nkernel.j.depends = []\n";
+    insta::assert_snapshot!(updated(turns), @r#"
+    general.name = 'ab'
+    general.version = 1
+    general.edition = 5
+    general.license = "MIT"
+    general.backends = ["cuda", "rocm"]
+    torch = {}
+    kernel.k.src = []
+    kernel.k_rocm = { backend = "rocm", src = [], depends = [] }
+    kernel.j.backend = "cuda"
+    kernel.j.src = []
+    kernel.k.depends = []
+    kernel.k.backend = "cuda"
+    kernel.j.depends = []
+    "#);
+    let quotes = "[general]\nname = 'ab'\n[torch]\n[kernel.'a \"b\" \\ c']\nlanguage = 'cuda-hipify'\nsrc = []\ndepends = []\n";
+    insta::assert_snapshot!(updated(quotes), @r#"
+    [general]
+    name = 'ab'
+    version = 1
+    edition = 5
+    license = "MIT"
+    backends = ["cuda", "rocm"]
+    [torch]
+    [kernel.'a "b" \ c']
+    backend = "cuda"
+    src = []
+    depends = []
+
+    [kernel."a \"b\" \\ c_rocm"]
+    backend = "rocm"
+    src = []
+    depends = []
+    "#);
+}
+
 #[test]
 fn python_only_kernels_of_old() {
     let block = "[general]\nname = 'ab'\n\n[torch] # here\nuniversal = true # for all\nsrc = []\ninclude = [\n  'x', # why\n]\npyext = ['py', 'json']\n";

@@ -5,7 +5,7 @@ use super::checks::{Component, FrameworkKind};
 use super::model::{Build, Contents, Kernel, KernelOptions};
 use super::reader::{Entry, Reader, Table, Wanted};
 use super::tables::{self, Schema};
-use super::update::{Editor, UpdateError, complete};
+use super::update::{Editor, UpdateError, complete, key};
 use super::{universal, values};
 use crate::backend::BackendName;
 use crate::code;
@@ -137,7 +137,7 @@ fn upgrade(editor: &mut Editor<'_>, build: &Build, license: Option<&str>) -> Res
             editor.add_first(&["kernel", name], "backend", &backend);
         }
         if halves > 1 {
-            let copy = tables::key_text(&rocm_name(name));
+            let copy = key(&rocm_name(name));
             let without = ["language", "cuda-capabilities"];
             editor.copy_table(&["kernel", name], &copy, &without, &[("backend", "\"rocm\"")], &["rocm-archs"]);
             continue;

@@ -71,7 +71,7 @@ pub(in crate::build) fn contents<'a>(
 }
 
 /// A key as a header writes it: bare where possible.
-pub(in crate::build) fn key_text(key: &str) -> String {
+fn key_text(key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     if bare { key.to_owned() } else { format!("\"{}\"", escaped(key)) }
 }

@@ -11,7 +11,7 @@ use super::reader::{Reader, Table};
 
 pub(super) use self::framework::read as framework;
 pub(super) use self::general::{FIRST_VERSION, hub};
-pub(super) use self::kernel::{contents as kernel_contents, key_text, named as kernel_table, read_all as kernels};
+pub(super) use self::kernel::{contents as kernel_contents, named as kernel_table, read_all as kernels};
 pub(super) use self::keys::Schema;
 
 /// Checks the document `root` by `schema` and makes the model of it. `None` only after an error was said.

@@ -232,7 +232,8 @@ impl<'a> Editor<'a> {
             None => {
                 let table = lines.iter().map(|(key, value)| format!("{key} = {value}")).collect::<Vec<_>>().join(", ");
                 // The pair that holds the whole table, or the last one of those that make it up.
-                let holder = self.pair(path).unwrap_or(last);
+                let first_of_them = pairs().next().map_or(last, |(_, pair)| pair);
+                let holder = self.pair(path).unwrap_or(if self.is_interrupted(path, &own) { first_of_them } else { last });
                 let first = holder.span().start;
                 let own = path.len().saturating_sub(holder.scope + 1);
                 let prefix = holder.keys.get(own).map_or("", |key| self.document.slice(Span::new(first, key.start)));
@@ -249,6 +250,12 @@ impl<'a> Editor<'a> {
         self.edit(Span::new(at, at), text);
         let parent = path.get(..path.len().saturating_sub(1)).unwrap_or_default().join(".");
         self.note(ChangeKind::Added, format!("{parent}.{name}"), format!("a copy of `{}`", path.join(".")));
+    }
+
+    /// Whether pairs of other tables stand among `own`, which are those of the table at `path`.
+    fn is_interrupted(&self, path: &[&str], own: &[usize]) -> bool {
+        let (Some(first), Some(last)) = (own.first(), own.last()) else { return false };
+        self.document.pairs.get(*first..*last).unwrap_or_default().iter().any(|pair| !is_below(&pair.path, path))
     }
 
     /// The new text and what was done.

@@ -99,19 +99,31 @@ pub fn update(file_name: &str, text: &str, license: Option<&str>) -> Result<Upda
 
 /// As [`update`], where `editions` are all there are.
 pub(super) fn update_in(editions: &[Edition], file_name: &str, text: &str, license: Option<&str>) -> Result<Update, UpdateError> {
-    let updated = steps(editions, file_name, text, license)?;
+    let old = model(editions, file_name, text)?;
+    let updated = steps(editions, file_name, text, license).map_err(unread)?;
     let lost = |what: &str| Err(UpdateError::NotTheSame(what.to_owned()));
-    let (old, new) = (model(editions, file_name, text)?, model(editions, file_name, &updated.text)?);
+    let new = model(editions, file_name, &updated.text).map_err(unread)?;
     if !same(&old, &new) {
         return lost("another model is read from it");
     }
     if let Some(comment) = lost_comment(text, &updated.text) {
         return lost(&format!("it lacks the comment `{}`", comment.escape_debug()));
     }
-    if steps(editions, file_name, &updated.text, license)?.text != updated.text {
+    if steps(editions, file_name, &updated.text, license).map_err(unread)?.text != updated.text {
         return lost("it would change again");
     }
     Ok(updated)
+}
+
+/// An edited text that has errors, unlike the one that it was made from, is no fault of the user.
+fn unread(error: UpdateError) -> UpdateError {
+    match error {
+        UpdateError::Refused(parsed) => {
+            let first = parsed.errors().next().map(|error| error.message.clone()).unwrap_or_default();
+            UpdateError::NotTheSame(first)
+        }
+        other => other,
+    }
 }
 
 /// The edited text and how it came about, unchecked.
@@ -181,6 +193,12 @@ fn lost_comment<'a>(old: &'a str, new: &str) -> Option<&'a str> {
         }
         left.next_if(|other| other == comment).is_none()
     })
+}
+
+/// `name` as a key of TOML: bare where possible.
+pub(super) fn key(name: &str) -> String {
+    let bare = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    if bare { name.to_owned() } else { string(name) }
 }
 
 /// `text` as a TOML string.
