@@ -104,6 +104,10 @@ impl Framework for TorchFramework {
         args.extend(after);
         args.push(Arg::text("-Wl,--version-script=").with(Piece::Output(exports)));
         args.push(Arg::from("-Wl,-z,noexecstack"));
+        if lowering.host.args.iter().any(|arg| arg == "-fuse-ld=gold") {
+            // gold writes a name for the file beside its versions: without this one, the place where it was linked.
+            args.push(Arg::text("-Wl,-soname=").and(file_name.as_str()));
+        }
         let step = lowering.graph.add(Step {
             verb: "Linking",
             label: file_name.clone(),
