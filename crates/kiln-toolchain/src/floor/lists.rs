@@ -1,8 +1,9 @@
 //! Making the embedded lists anew, and comparing them with real libraries. Nothing here runs during a build.
 //!
 //! Sources. The C library: the table of names, versions, files and processors that the Zig project derives from glibc's own
-//! `.abilist` files (`abilists` of its distribution), cut at a version. The C++ library and the unwinder: the dynamic symbols of any
-//! newer `libstdc++.so.6` and `libgcc_s.so.1`, cut at the policy's versions; both libraries only ever add names.
+//! `.abilist` files (`lib/libc/glibc/abilists` of its releases; that of 0.15.1 gives the embedded entries), cut at a version. Where the
+//! size of a name differs between its versions the embedded lists have that of the first for all. The C++ library and the unwinder:
+//! the dynamic symbols of any newer `libstdc++.so.6` and `libgcc_s.so.1`, cut at the policy's versions; both only ever add names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
