@@ -190,8 +190,9 @@ impl Floor {
     pub fn link(&self) -> FloorLink {
         let (root, _) = self.root();
         let mut before = vec![Arg::text("-L").with(Piece::Path(PathRef { root, path: String::new() })), Arg::from("-Wl,--gc-sections")];
-        if !self.linker_is_gold {
-            // Some distributions pack relocations by default, for which glibc 2.36 is needed. gold never does, and refuses the option.
+        if self.machine == Machine::X86_64 && !self.linker_is_gold {
+            // Some distributions pack relocations by default, for which glibc 2.36 is needed. gold never does, and refuses the option;
+            // GNU ld warns of it where it cannot pack, as for aarch64 in 2.40.
             before.push(Arg::from("-Wl,-z,nopack-relative-relocs"));
         }
         before.push(Arg::from("-lstdc++"));
