@@ -3,9 +3,8 @@
 //! `kiln build` proves that a variant was planned, compiled and linked, and says so in its build record. Whether it loads
 //! and runs is shown here, by the unchanged `kernels` package with a real torch of each release that the variant is for.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
@@ -13,7 +12,7 @@ use serde_json::Value;
 
 use crate::kiln::{Kiln, Variant};
 use crate::process;
-use crate::python_tests;
+use crate::prove::{self, Case};
 use crate::setup::{self, TorchPython};
 use crate::stages::Counts;
 use crate::workspace::{self, Workspace};
@@ -34,7 +33,7 @@ pub(crate) struct Options {
 
 /// How far a variant is proven, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+pub(crate) enum Stage {
     #[default]
     Nothing,
     Planned,
@@ -48,18 +47,17 @@ const COLUMNS: [(Stage, &str); 5] =
     [(Stage::Planned, "planned"), (Stage::Compiled, "compiled"), (Stage::Linked, "linked"), (Stage::Loaded, "loaded"), (Stage::Ran, "ran")];
 
 impl Stage {
-    fn parse(name: &str) -> Option<Self> {
+    /// The stage of this name.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         COLUMNS.iter().find(|(_, column)| *column == name).map(|(stage, _)| *stage)
     }
 }
 
 /// One line of the table.
 struct Row {
-    example: String,
-    variant: String,
+    case: Case,
+    variant: Variant,
     reached: Stage,
-    wanted: Stage,
-    noarch: bool,
     note: String,
 }
 
@@ -81,9 +79,7 @@ fn releases(workspace: &Workspace, kiln: &Kiln, options: &Options) -> anyhow::Re
     }
     for project in workspace.examples()? {
         for variant in kiln.variants(&project)?.iter().filter(|variant| options.variants.contains(&variant.name)) {
-            let takes =
-                |release: &str| variant.framework != "torch" || variant.torch.as_deref().is_some_and(|torch| release.starts_with(torch));
-            wanted.extend(setup::TORCH.iter().chain(setup::TORCH_FULL).copied().filter(|release| takes(release)));
+            wanted.extend(setup::TORCH.iter().chain(setup::TORCH_FULL).copied().filter(|release| takes(release, variant)));
         }
     }
     wanted.sort_unstable();
@@ -95,68 +91,105 @@ fn releases(workspace: &Workspace, kiln: &Kiln, options: &Options) -> anyhow::Re
 pub(crate) fn build_and_prove(workspace: &Workspace, kiln: &Kiln, pythons: &[TorchPython], options: &Options) -> anyhow::Result<Counts> {
     let mut rows = Vec::new();
     for project in workspace.examples()? {
-        let example = workspace::file_name(&project);
-        if options.examples.is_empty() || options.examples.contains(&example) {
-            rows.extend(one_example(workspace, kiln, pythons, &project, options)?);
+        if options.examples.is_empty() || options.examples.contains(&workspace::file_name(&project)) {
+            rows.extend(build(kiln, pythons, &project, options)?);
         }
     }
     if rows.is_empty() {
         bail!("no example has such a variant");
     }
+    prove_all(workspace, pythons, &mut rows)?;
     print_table(&rows);
-    let failed = rows.iter().filter(|row| row.reached < row.wanted).count();
+    let failed = rows.iter().filter(|row| row.reached < provable(&row.variant)).count();
     Ok(Counts { passed: rows.len() - failed, failed })
 }
 
-fn one_example(workspace: &Workspace, kiln: &Kiln, pythons: &[TorchPython], project: &Path, options: &Options) -> anyhow::Result<Vec<Row>> {
-    let mut chosen = Vec::new();
-    for variant in kiln.variants(project)? {
-        let wanted = match options.variants.as_slice() {
-            [] => belongs_here(&variant, pythons),
-            names => names.contains(&variant.name),
-        };
-        if wanted {
-            chosen.push(variant);
-        }
-    }
-    if chosen.is_empty() {
+/// Builds the variants of an example that belong here, and gives for each how far `kiln` got.
+fn build(kiln: &Kiln, pythons: &[TorchPython], project: &Path, options: &Options) -> anyhow::Result<Vec<Row>> {
+    let mut variants = kiln.variants(project)?;
+    variants.retain(|variant| match options.variants.as_slice() {
+        [] => belongs_here(variant, pythons),
+        names => names.contains(&variant.name),
+    });
+    if variants.is_empty() {
         return Ok(Vec::new());
     }
-    let mut build = kiln.command();
-    build.arg("build").arg(project).arg("--keep-going");
-    for variant in &chosen {
-        build.args(["--variant", &variant.name]);
-    }
-    if let Some(cxx) = &options.cxx {
-        build.arg("--cxx").arg(cxx);
-    }
-    // A failure shows in the record: the table tells which variant it was.
-    let built = process::aloud(&mut build)?;
-    let record = if built.success { record(project)? } else { record(project).unwrap_or_default() };
-    let mut rows = Vec::new();
-    for variant in &chosen {
-        let mut reached = record.get(&variant.name).copied().unwrap_or(Stage::Planned);
-        let mut note = String::new();
-        if reached >= Stage::Linked {
-            (reached, note) = prove(workspace, pythons, project, variant, reached)?;
-        } else if !built.success {
-            note.clone_from(&built.status);
+    let run = |variants: &[Variant]| {
+        let mut build = kiln.command();
+        build.arg("build").arg(project).arg("--keep-going");
+        for variant in variants {
+            build.args(["--variant", &variant.name]);
         }
-        let example = workspace::file_name(project);
-        rows.push(Row { example, variant: variant.name.clone(), reached, wanted: provable(variant), noarch: variant.is_noarch(), note });
+        if let Some(cxx) = &options.cxx {
+            build.arg("--cxx").arg(cxx);
+        }
+        process::aloud(&mut build)
+    };
+    let all = run(&variants)?.success;
+    let mut rows = Vec::new();
+    for variant in variants {
+        // After a failure each is asked for by itself: the record would still tell of an earlier build.
+        let failure = if all { None } else { Some(run(std::slice::from_ref(&variant))?).filter(|one| !one.success) };
+        let (reached, note) = match failure {
+            Some(failure) => (Stage::Planned, failure.status),
+            None => (recorded(project, &variant.name)?, String::new()),
+        };
+        let case = Case { project: project.to_owned(), variant: variant.name.clone(), backend: variant.backend.clone() };
+        rows.push(Row { case, variant, reached, note });
     }
     Ok(rows)
+}
+
+/// Loads and runs each variant in every torch that should take it. The least that any of them reaches counts.
+fn prove_all(workspace: &Workspace, pythons: &[TorchPython], rows: &mut [Row]) -> anyhow::Result<()> {
+    let wants = |python: &TorchPython, row: &Row| {
+        row.reached >= Stage::Linked && provable(&row.variant) >= Stage::Loaded && takes(&python.torch, &row.variant)
+    };
+    let results: Vec<anyhow::Result<Vec<Stage>>> = std::thread::scope(|scope| {
+        let rows = &*rows;
+        let start = |python| {
+            let cases: Vec<&Case> = rows.iter().filter(|row| wants(python, row)).map(|row| &row.case).collect();
+            scope.spawn(move || prove::in_torch(workspace, python, &cases))
+        };
+        let running: Vec<_> = pythons.iter().map(start).collect();
+        running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| bail!("a thread failed"))).collect()
+    });
+    let mut seen = vec![Vec::new(); rows.len()];
+    for (python, stages) in pythons.iter().zip(results) {
+        let proven = rows.iter().enumerate().filter(|(_, row)| wants(python, row)).map(|(index, _)| index);
+        for (index, stage) in proven.zip(stages?) {
+            if let Some(seen) = seen.get_mut(index) {
+                seen.push((python.torch.as_str(), stage));
+            }
+        }
+    }
+    for (row, seen) in rows.iter_mut().zip(seen) {
+        if let Some(least) = seen.iter().map(|(_, stage)| *stage).min() {
+            row.reached = least;
+            let say = |(torch, stage): &(&str, Stage)| if *stage == Stage::Ran { (*torch).to_owned() } else { format!("not {torch}") };
+            row.note = format!("torch {}", seen.iter().map(say).collect::<Vec<_>>().join(", "));
+        } else if row.reached >= Stage::Linked {
+            row.note = if provable(&row.variant) < Stage::Loaded { "no such device here" } else { "no such torch here" }.to_owned();
+        }
+    }
+    Ok(())
 }
 
 /// Whether this machine builds `variant` by default: what a plain `kiln build` takes, what needs no compiler, and one CPU
 /// variant for each torch release that is here to load it.
 fn belongs_here(variant: &Variant, pythons: &[TorchPython]) -> bool {
-    let loadable = || pythons.iter().any(|python| variant.torch.as_deref().is_some_and(|torch| same_series(torch, python)));
-    variant.preferred || variant.is_noarch() || (variant.backend == "cpu" && loadable())
+    variant.preferred || variant.is_noarch() || (variant.backend == "cpu" && pythons.iter().any(|python| takes(&python.torch, variant)))
 }
 
-fn same_series(torch: &str, python: &TorchPython) -> bool {
-    torch == python.series() || torch.strip_prefix(python.series()).is_some_and(|rest| rest.starts_with('.'))
+/// Whether a variant is for this torch release: its own, or any when it does not depend on one.
+fn takes(release: &str, variant: &Variant) -> bool {
+    variant.framework != "torch" || variant.torch.as_deref().is_some_and(|torch| same_series(torch, release))
+}
+
+/// Whether two releases, or a release and its first two numbers, agree in those two.
+fn same_series(one: &str, other: &str) -> bool {
+    let series = |release: &str| release.split('.').take(2).map(str::to_owned).collect::<Vec<_>>();
+    series(one) == series(other)
 }
 
 /// The stage that a machine without any accelerator can show. torch's CUDA builds select `torch-cuda` without a GPU too.
@@ -164,71 +197,30 @@ fn provable(variant: &Variant) -> Stage {
     if variant.backend == "cpu" || (variant.is_noarch() && variant.backend == "cuda") { Stage::Ran } else { Stage::Linked }
 }
 
-/// What the build record says of each variant.
-fn record(project: &Path) -> anyhow::Result<BTreeMap<String, Stage>> {
+/// How far the build record says that a variant got.
+fn recorded(project: &Path, variant: &str) -> anyhow::Result<Stage> {
     let path = project.join("build/kiln-build.json");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let record: Value = serde_json::from_str(&text).with_context(|| format!("`{}` is no JSON", path.display()))?;
-    let variants = record["variants"].as_object().with_context(|| format!("`{}` has no `variants`", path.display()))?;
-    let mut stages = BTreeMap::new();
-    for (name, variant) in variants {
-        let stage = variant["proven"]["stage"].as_str().and_then(Stage::parse);
-        stages.insert(name.clone(), stage.with_context(|| format!("`{}`: `{name}` has no stage", path.display()))?);
-    }
-    Ok(stages)
-}
-
-/// Loads and runs `variant` in every torch that should take it. The least that any of them reaches counts.
-fn prove(
-    workspace: &Workspace,
-    pythons: &[TorchPython],
-    project: &Path,
-    variant: &Variant,
-    built: Stage,
-) -> anyhow::Result<(Stage, String)> {
-    let takers: Vec<&TorchPython> = match variant.framework.as_str() {
-        _ if provable(variant) < Stage::Loaded => Vec::new(),
-        "torch" => pythons.iter().filter(|python| variant.torch.as_deref().is_some_and(|torch| same_series(torch, python))).collect(),
-        _ => pythons.iter().collect(),
-    };
-    if takers.is_empty() {
-        return Ok((built, if provable(variant) < Stage::Loaded { "no such device here" } else { "no such torch here" }.to_owned()));
-    }
-    let mut least = Stage::Ran;
-    let mut notes = Vec::new();
-    let script: PathBuf = workspace.root.join("xtask/python/prove.py");
-    for python in takers {
-        let mut command = Command::new(&python.python);
-        command.arg(&script).arg(project).args([&variant.name, &variant.backend]);
-        python_tests::isolate(&mut command, workspace, python)?;
-        let result = command.output().with_context(|| format!("cannot run `{}`", python.python.display()))?;
-        let last = String::from_utf8_lossy(&result.stdout).lines().filter_map(Stage::parse).max().unwrap_or(built);
-        let reached = if result.status.success() { last } else { last.min(Stage::Loaded) };
-        if result.status.success() && reached == Stage::Ran {
-            notes.push(format!("torch {}", python.torch));
-        } else {
-            println!("{} in torch {}:\n{}", variant.name, python.torch, String::from_utf8_lossy(&result.stderr).trim_end());
-            notes.push(format!("not in torch {}", python.torch));
-        }
-        least = least.min(reached);
-    }
-    Ok((least, notes.join(", ")))
+    let stage = record["variants"][variant]["proven"]["stage"].as_str().and_then(Stage::parse);
+    stage.with_context(|| format!("`{}` has no stage for `{variant}`", path.display()))
 }
 
 fn print_table(rows: &[Row]) {
     let wide = |text: &dyn Fn(&Row) -> usize, title: usize| rows.iter().map(text).max().unwrap_or(0).max(title);
-    let (first, second) = (wide(&|row| row.example.len(), 7), wide(&|row| row.variant.len(), 7));
+    let example = |row: &Row| workspace::file_name(&row.case.project);
+    let (first, second) = (wide(&|row| example(row).len(), 7), wide(&|row| row.variant.name.len(), 7));
     print!("\n{:first$}  {:second$}", "example", "variant");
     for (_, column) in COLUMNS {
         print!("  {column}");
     }
     println!();
     for row in rows {
-        print!("{:first$}  {:second$}", row.example, row.variant);
+        print!("{:first$}  {:second$}", example(row), row.variant.name);
         for (stage, column) in COLUMNS {
-            let cell = match (row.reached >= stage, row.wanted >= stage) {
+            let cell = match (row.reached >= stage, provable(&row.variant) >= stage) {
                 // Python alone is neither compiled nor linked: it is assembled.
-                (true, _) if row.noarch && matches!(stage, Stage::Compiled | Stage::Linked) => "-",
+                (true, _) if row.variant.is_noarch() && matches!(stage, Stage::Compiled | Stage::Linked) => "-",
                 (true, _) => "yes",
                 (false, true) => "NO",
                 (false, false) => "-",
@@ -244,16 +236,12 @@ fn print_table(rows: &[Row]) {
 mod tests {
     use super::*;
 
-    fn python(torch: &str) -> TorchPython {
-        TorchPython { torch: torch.to_owned(), python: PathBuf::new() }
-    }
-
     #[test]
     fn a_series_is_not_a_prefix() {
-        assert!(same_series("2.13.0", &python("2.13.0")));
-        assert!(same_series("2.13", &python("2.13.0")));
-        assert!(!same_series("2.130.0", &python("2.13.0")));
-        assert!(!same_series("2.1.0", &python("2.13.0")));
+        assert!(same_series("2.13.0", "2.13.0"));
+        assert!(same_series("2.13", "2.13.1"));
+        assert!(!same_series("2.130.0", "2.13.0"));
+        assert!(!same_series("2.1.0", "2.13.0"));
     }
 
     #[test]

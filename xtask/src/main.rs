@@ -14,6 +14,7 @@ mod full;
 mod hygiene;
 mod kiln;
 mod process;
+mod prove;
 mod python;
 mod python_tests;
 mod readme;

@@ -42,13 +42,6 @@ pub(crate) struct TorchPython {
     pub(crate) python: PathBuf,
 }
 
-impl TorchPython {
-    /// Major and minor version of torch as one word, such as `2.13`.
-    pub(crate) fn series(&self) -> &str {
-        self.torch.rsplit_once('.').map_or(self.torch.as_str(), |(series, _)| series)
-    }
-}
-
 /// Programs that measure coverage.
 pub(crate) struct CoverageTools {
     /// The cargo subcommand.
@@ -334,12 +327,6 @@ mod tests {
         assert_eq!(made.get(), 3);
         // Nothing removes the stamp of what was not touched.
         ask("two", false).unwrap();
-    }
-
-    #[test]
-    fn a_series_is_the_release_without_its_last_number() {
-        let python = TorchPython { torch: "2.13.0".to_owned(), python: PathBuf::new() };
-        assert_eq!(python.series(), "2.13");
     }
 
     #[test]
