@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::project::{ProjectBuilder, commit_all, usual};
+use support::project::{ProjectBuilder, commit_all, kept, usual};
 use support::{Sandbox, shared_cache, tree};
 
 /// The release that the usual project is compiled with.
@@ -23,12 +23,14 @@ fn telltale() -> ProjectBuilder {
         )
         .file(
             "where/where.cpp",
-            "#include \"torch_where.h\"\n#include <torch/headeronly/util/HeaderOnlyArrayRef.h>\n\
-             namespace { struct Static { Static() : text(__DATE__ \" \" __TIME__) {} const char *text; } first; }\n\
-             const char *tiny_where(int x) { return x > 2 ? __FILE__ : x > 1 ? tiny_header(x) : x > 0 ? first.text : __BASE_FILE__; }\n\
-             int tiny_at(c10::HeaderOnlyArrayRef<int> list, size_t at) { return list.at(at); }\n\
-             static volatile int number = 3; static int numbers[1];\n\
-             static volatile int kept = *tiny_where(number) + tiny_at(c10::HeaderOnlyArrayRef<int>(numbers, 1), number - 3);\n",
+            &format!(
+                "#include \"torch_where.h\"\n#include <torch/headeronly/util/HeaderOnlyArrayRef.h>\n\
+                 namespace {{ struct Static {{ Static() : text(__DATE__ \" \" __TIME__) {{}} const char *text; }} first; }}\n\
+                 const char *tiny_where(int x) {{ return x > 2 ? __FILE__ : x > 1 ? tiny_header(x) : x > 0 ? first.text : __BASE_FILE__; }}\n\
+                 int tiny_at(c10::HeaderOnlyArrayRef<int> list, size_t at) {{ return list.at(at); }}\n\
+                 int tiny_x = 3, tiny_list[2] = {{1, 2}};\n{}",
+                kept("tiny_where(tiny_x)[0] + tiny_at(tiny_list, 1)")
+            ),
         )
         .kernel("where", &["torch"], &["where/where.cpp", "include/torch_where.h"], "include = [\"include\"]")
 }

@@ -7,7 +7,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::project::{BINDING, ProjectBuilder, usual};
+use support::project::{BINDING, ProjectBuilder, kept, usual};
 use support::started::real_program;
 use support::{Sandbox, text, tree};
 
@@ -70,15 +70,20 @@ fn the_entry_point_is_all_that_is_visible() {
     let dir = usual()
         .file(
             "loud/loud.cpp",
-            "__attribute__((visibility(\"default\"))) int tiny_loud() { return 1; }\n\
-             extern \"C\" { __attribute__((visibility(\"default\"))) int tiny_data = 3; }\n\
-             template <typename T> struct __attribute__((visibility(\"default\"))) Tiny { static inline int count = 0; };\n\
-             int tiny_count() { return ++Tiny<int>::count; }\n",
+            &format!(
+                "__attribute__((visibility(\"default\"))) int tiny_loud() {{ return 1; }}\n\
+                 extern \"C\" {{ __attribute__((visibility(\"default\"))) int tiny_data = 3; }}\n\
+                 template <typename T> struct __attribute__((visibility(\"default\"))) Tiny {{ static inline int count = 0; }};\n\
+                 int tiny_count() {{ return ++Tiny<int>::count + tiny_data + tiny_loud(); }}\n{}",
+                kept("tiny_count()")
+            ),
         )
         .kernel("loud", &[], &["loud/loud.cpp"], "")
         .write(&sandbox.path("project"));
     let extension = built(&sandbox, &dir);
     let path = extension.to_str().unwrap();
+    let all = output("nm", &["--format=just-symbols", path]);
+    assert!(all.contains("tiny_loud") && all.contains("tiny_data"), "the unit was left out: {all}");
     let exported = output("nm", &["-D", "--defined-only", "--format=just-symbols", path]);
     assert_eq!(exported, format!("PyInit_{}\n", id(&extension)));
     for kind in ["RPATH", "RUNPATH", "TEXTREL"] {

@@ -12,7 +12,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use kiln::hash::{Rehashed, rehash};
-use support::project::{ProjectBuilder, commit_all, write};
+use support::project::{ProjectBuilder, commit_all, kept, write};
 use support::{Sandbox, index, message, tree};
 
 /// How often each kind of event is hit.
@@ -70,7 +70,7 @@ fn set(dir: &Path, state: State) {
         State::B => "int tiny_changes() { return 20000; }\nint tiny_more() { return 3; }\n",
         State::Broken => "int tiny_changes() { return nothing; }\n",
     };
-    write(dir, "changes.cpp", unit);
+    write(dir, "changes.cpp", &format!("{unit}{}", kept("tiny_changes()")));
     write(dir, "torch-ext/tiny/state.py", &format!("STATE = \"{state:?}\"\n"));
 }
 

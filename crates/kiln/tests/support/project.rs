@@ -62,6 +62,11 @@ impl ProjectBuilder {
     }
 }
 
+/// Something that keeps a linker from leaving out a unit that nobody uses: it calls `call` when the extension is loaded.
+pub fn kept(call: &str) -> String {
+    format!("__attribute__((constructor)) static void tiny_keep() {{ volatile auto result = {call}; (void)result; }}\n")
+}
+
 /// A project with a unit of each kind: a binding, a component without torch, one with the quick headers of torch's stable ABI whose
 /// check macro knows its file and line, a header that both share, and one that `build.toml` does not list.
 ///
@@ -73,13 +78,18 @@ pub fn usual() -> ProjectBuilder {
         .file("include/only_plain.h", "#pragma once\n#define OFFSET 4\n")
         .file(
             "plain/plain.cpp",
-            "#include \"shared.h\"\n#include \"only_plain.h\"\nint tiny_plain(int x) { return FACTOR * x + OFFSET; }\n",
+            &format!(
+                "#include \"shared.h\"\n#include \"only_plain.h\"\nint tiny_plain(int x) {{ return FACTOR * x + OFFSET; }}\n{}",
+                kept("tiny_plain(1)")
+            ),
         )
         .file(
             "checked/checked.cpp",
-            "#include \"shared.h\"\n#include <torch/headeronly/util/Exception.h>\nint tiny_plain(int);\n\
-             int tiny_checked(int x) {\n  STD_TORCH_CHECK(x > FACTOR, \"too small: \", x);\n  return tiny_plain(x);\n}\n\
-             static volatile int kept = tiny_checked(FACTOR + 1);\n",
+            &format!(
+                "#include \"shared.h\"\n#include <torch/headeronly/util/Exception.h>\nint tiny_plain(int);\n\
+                 int tiny_checked(int x) {{\n  STD_TORCH_CHECK(x > FACTOR, \"too small: \", x);\n  return tiny_plain(x);\n}}\n{}",
+                kept("tiny_checked(9)")
+            ),
         )
         .kernel("plain", &[], &["plain/plain.cpp", "include/shared.h"], "include = [\"include\"]")
         .kernel("checked", &["torch"], &["checked/checked.cpp", "include/shared.h"], "include = [\"include\"]")
