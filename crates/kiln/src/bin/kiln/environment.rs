@@ -33,8 +33,10 @@ impl Environment {
 
     /// Where shared things are kept unless the user says otherwise; none for a user without a home.
     pub(crate) fn cache_dir(&self) -> Option<PathBuf> {
+        // Ours may be relative, as an option may; the other two are not set when they are.
         let absolute = |name: &str| self.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        absolute("KILN_CACHE_DIR")
+        self.get("KILN_CACHE_DIR")
+            .map(|dir| self.current_dir.join(dir))
             .or_else(|| Some(absolute("XDG_CACHE_HOME")?.join("kiln")))
             .or_else(|| Some(absolute("HOME")?.join(".cache/kiln")))
     }
