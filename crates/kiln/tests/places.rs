@@ -122,6 +122,18 @@ fn a_user_without_a_home() {
 }
 
 #[test]
+fn the_cache_may_be_named_from_here() {
+    let sandbox = Sandbox::new();
+    let expected = undisturbed(&sandbox);
+    let dir = usual().write(&sandbox.path("project"));
+    let mut command = sandbox.kiln(&dir, &["build", "--offline"]);
+    command.env("KILN_CACHE_DIR", Path::new("..").join(sandbox.cache().file_name().unwrap()));
+    let run = Run::of(&mut command);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    tree::assert_equal(&expected, &dir.join("build"));
+}
+
+#[test]
 fn from_another_directory_by_a_relative_path() {
     let sandbox = Sandbox::new();
     let expected = undisturbed(&sandbox);
