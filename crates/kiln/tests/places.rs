@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::project::{BINDING, ProjectBuilder, commit_all, kept, usual, write};
+use support::project::{BINDING, ProjectBuilder, commit_all, usual, write};
 use support::started::real_program;
 use support::{Deadline, Run, Sandbox, index, kiln_program, message, shared_cache, tree};
 
