@@ -3,6 +3,7 @@
 //! Both are one piece of code: the stable ABI is the same extension with one more define, which hides torch's unstable
 //! headers and fixes the oldest torch that will load it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use kiln_format::{MajorMinor, Version};
@@ -73,7 +74,9 @@ impl Framework for TorchFramework {
 
     fn link(&self, lowering: &mut Lowering<'_>, part: &FrameworkPart, objects: &[ObjectFile]) -> Result<OutputRef, BackendError> {
         let init = self.module_init(lowering)?;
-        let objects: Vec<&ObjectFile> = objects.iter().chain([&init]).collect();
+        // A source that two components compile alike is one step, and its object is linked once.
+        let mut known = HashSet::new();
+        let objects: Vec<&ObjectFile> = objects.iter().chain([&init]).filter(|object| known.insert(&object.output)).collect();
         let (linked, unlinked) = self.libraries(part);
         let names = Arc::new(LinkNames {
             provider: format!("torch {}", self.toolchain.version),
@@ -102,7 +105,8 @@ impl Framework for TorchFramework {
         args.extend(before);
         args.extend(names.outputs().into_iter().map(|name| Arg::from(OutputRef { step: stubs.clone(), name })));
         args.extend(after);
-        args.push(Arg::text("-Wl,--version-script=").with(Piece::Output(exports)));
+        // Not `-Wl`, which splits at commas: the project's path may have some.
+        args.extend([Arg::from("-Xlinker"), Arg::text("--version-script=").with(Piece::Output(exports))]);
         args.push(Arg::from("-Wl,-z,noexecstack"));
         if lowering.host.args.iter().any(|arg| arg == "-fuse-ld=gold") {
             // gold writes a name for the file beside its versions: without this one, the place where it was linked.

@@ -52,15 +52,15 @@ fn torch(release: &str, cxx_level: CxxLevel) -> TorchToolchain {
     }
 }
 
-struct Setup {
+struct Setup<'a> {
     torch_table: &'static str,
-    kernels: &'static str,
+    kernels: &'a str,
     family: Family,
     csrc: bool,
     floor: bool,
 }
 
-impl Default for Setup {
+impl Default for Setup<'_> {
     fn default() -> Self {
         Self {
             torch_table: "src = [\"ext/binding.cpp\", \"ext/binding.h\"]",
@@ -72,7 +72,7 @@ impl Default for Setup {
     }
 }
 
-impl Setup {
+impl Setup<'_> {
     fn plan(&self, variants: &[&str]) -> Result<BuildPlan, PlanError> {
         let text = format!(
             "[general]\nname = \"relu\"\nversion = 1\nedition = 5\nlicense = \"MIT\"\nbackends = [\"cpu\"]\n[torch]\n{}\n{}\n",
@@ -230,6 +230,22 @@ fn a_source_of_two_kernels_is_compiled_for_each_and_equal_base_names_do_not_meet
     assert_eq!(commands.matches("-DB\n").count(), 1);
 }
 
+/// It is one step then, and a linker that gets its object twice finds every definition twice.
+#[test]
+fn an_object_that_two_kernels_share_is_linked_once() {
+    let kernel = "backend = \"cpu\"\ndepends = []\nsrc = [\"x/k.cpp\"]\n";
+    let setup = Setup { kernels: &format!("[kernel.a]\n{kernel}[kernel.b]\n{kernel}"), ..Setup::default() };
+    let link = setup.commands(&[TORCH_213], ".abi3.so");
+    assert_eq!(link.matches("{Compiling: x/k.cpp}/unit.o\n").count(), 1, "{link}");
+}
+
+/// `-Wl` splits what it is given at commas, and directories may have some in their names.
+#[test]
+fn no_path_of_the_machine_is_split_at_commas() {
+    let commands = Setup { floor: true, ..Setup::default() }.commands(&[TORCH_213], "");
+    assert!(!commands.lines().any(|arg| arg.starts_with("-W") && arg.contains('{')), "{commands}");
+}
+
 #[test]
 fn a_variant_without_a_translation_unit_is_refused() {
     let setup =
@@ -266,7 +282,8 @@ fn the_link_names_stubs_exports_and_nothing_of_the_machine() {
     {Resolving: _relu_cpu_1.abi3.so}/libc10.so
     {Resolving: _relu_cpu_1.abi3.so}/libtorch.so
     {Resolving: _relu_cpu_1.abi3.so}/libtorch_cpu.so
-    -Wl,--version-script={Generating: exports.map}/exports.map
+    -Xlinker
+    --version-script={Generating: exports.map}/exports.map
     -Wl,-z,noexecstack
     ");
 }
@@ -296,7 +313,8 @@ fn a_link_keeps_to_the_floor() {
     -Wl,--no-as-needed
     -l:libc.so.6
     -Wl,--pop-state
-    -Wl,--version-script={Generating: exports.map}/exports.map
+    -Xlinker
+    --version-script={Generating: exports.map}/exports.map
     -Wl,-z,noexecstack
     ");
 }
