@@ -294,9 +294,12 @@ pub fn source_set(root: &Path, build: &Build) -> Result<SourceSet, ShippedError>
         add(name);
     }
     let kernels = || build.kernels.iter();
+    let mut dirs = BTreeSet::new();
     for source in build.framework.src().iter().chain(kernels().flat_map(|kernel| &kernel.src)) {
         add(source.as_str());
-        let dir = source.as_str().rsplit_once('/').map_or("", |(dir, _)| dir);
+        dirs.insert(source.as_str().rsplit_once('/').map_or("", |(dir, _)| dir));
+    }
+    for dir in dirs {
         walk(root, dir, false, &mut add);
     }
     let includes = build.framework.include().iter().chain(kernels().flat_map(|kernel| &kernel.include));

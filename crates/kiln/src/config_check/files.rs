@@ -62,6 +62,12 @@ impl Checker {
                 );
                 continue;
             }
+            if !self.root.join(source.as_str()).is_file() {
+                // A pipe would keep a compiler waiting for ever.
+                let message = format!("`{}` is neither a file nor a directory", source.value);
+                self.diagnostics.push(Diagnostic::error("not-a-file", source.span, message));
+                continue;
+            }
             self.kind(source, backend);
             if matches!(build.framework, Framework::Torch(_)) {
                 self.registration(source);
@@ -82,12 +88,11 @@ impl Checker {
         let mut done = String::new();
         for part in path.as_str().split('/').filter(|part| !part.is_empty()) {
             let listing = self.listing(&done);
-            let found = listing.as_ref().is_some_and(|names| names.contains(part));
-            if !found {
-                let near = listing.and_then(|names| names.into_iter().find(|name| is_near(name, part)));
+            if !listing.is_some_and(|names| names.contains(part)) {
+                let near = listing.and_then(|names| names.iter().find(|name| is_near(name, part)));
                 let hint = near.map(|near| {
                     let rest = path.as_str().get(joined(&done, part).len()..).unwrap_or_default();
-                    format!("there is `{}`", joined(&done, &near) + rest)
+                    format!("there is `{}`", joined(&done, near) + rest)
                 });
                 let message = format!("`{}` does not exist", path.value);
                 self.diagnostics.push(Diagnostic::error("missing-file", path.span, message).with_hint(hint));
@@ -113,10 +118,10 @@ impl Checker {
 
     /// The names in a directory of the project. They are read instead of asked for, because file systems that ignore case would say
     /// yes to a name that others do not have.
-    fn listing(&mut self, dir: &str) -> Option<BTreeSet<String>> {
+    fn listing(&mut self, dir: &str) -> Option<&BTreeSet<String>> {
         let root = &self.root;
         let read = |dir: &str| Some(fs::read_dir(root.join(dir)).ok()?.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect());
-        self.listings.entry(dir.to_owned()).or_insert_with(|| read(dir)).clone()
+        self.listings.entry(dir.to_owned()).or_insert_with(|| read(dir)).as_ref()
     }
 
     fn kind(&mut self, source: &Spanned<ProjectPath>, backend: Option<BackendName>) {
@@ -198,6 +203,34 @@ mod tests {
             &["torch-ext/torch_binding.cpp", "cpu/relu.cpp", "cpu/relu.h"],
         );
         assert_eq!(rendered(&project), "");
+    }
+
+    /// Compilers wait for ever for what a pipe holds.
+    #[test]
+    fn pipes_are_no_sources() {
+        let project = Project::new(HEAD, &["torch-ext/x.h"]);
+        let pipe = project.root().join("torch-ext/torch_binding.cpp");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        insta::assert_snapshot!(rendered(&project), @r#"
+        error[not-a-file]: `torch-ext/torch_binding.cpp` is neither a file nor a directory
+          --> build.toml:8:8
+          |
+        8 | src = ["torch-ext/torch_binding.cpp"]
+          |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        "#);
+    }
+
+    /// A directory is read once, not once for each file that is listed of it: that takes minutes for so many.
+    #[test]
+    fn long_lists_are_checked_in_seconds() {
+        let names: Vec<String> = (0..20_000).map(|index| format!("a/{index}.h")).collect();
+        let files: Vec<&str> = names.iter().map(String::as_str).collect();
+        let project = Project::new(&format!("[torch]\nsrc = {names:?}\n"), &files);
+        let started = std::time::Instant::now();
+        assert_eq!(rendered(&project), "");
+        let set = crate::project::source_set(project.root(), &project.build).unwrap();
+        assert_eq!(set.files.keys().filter(|name| name.starts_with("a/")).count(), files.len());
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     }
 
     #[test]
