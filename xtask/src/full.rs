@@ -71,7 +71,7 @@ fn fuzz(workspace: &Workspace, target: &str) -> anyhow::Result<Counts> {
     }
     let mut command = cargo(workspace);
     // With a target named, build scripts are left out of the instrumentation.
-    command.env("RUSTFLAGS", INSTRUMENT).args(["run", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host()?]);
+    command.env("RUSTFLAGS", INSTRUMENT).args(["run", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target", &host()?]);
     command.arg("--target-dir").arg(workspace.target.join("fuzz")).args(["--bin", target, "--"]).arg(&corpus);
     command.arg(format!("-max_total_time={FUZZ_TIME}")).arg("-print_final_stats=1");
     one(command.arg(format!("-artifact_prefix={}/{target}-", crashes.display())))
