@@ -16,7 +16,7 @@ const MAGIC: &[u8] = b"kiln record 1\n";
 /// What the last complete run of a step read and wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Files that it read, each once: declared and mentioned ones, then those of the depfile.
+    /// Files that it read, each once: declared and mentioned ones, those of the depfile, and those that would be read if they were there.
     pub(crate) inputs: Vec<Entry>,
     /// Files that it made, in the order of the step's outputs.
     pub(crate) outputs: Vec<Made>,

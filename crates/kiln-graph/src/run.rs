@@ -35,7 +35,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::check::{Now, Verdict, judge};
-use crate::content::{Content, Files, Stat, State};
+use crate::content::{Content, Files, Stat, State, stat};
 use crate::depfile;
 use crate::event::{Failure, Reason};
 use crate::graph::{Graph, Node, pieces};
@@ -159,7 +159,9 @@ impl<'a> Run<'a> {
             Some(name) => self.discovered(node, name, &room)?,
         };
         let (product, outputs) = self.collect(node, &room)?;
-        let inputs = self.inputs(node, before, discovered, since);
+        let shadows = Self::shadows(node, &discovered);
+        let mut inputs = self.inputs(node, before, discovered, since);
+        inputs.extend(self.absent(shadows, since));
         let record = Record { inputs, outputs };
         room.publish(self.work_dir, &node.id).map_err(io("replace", &self.work_dir.step_dir(&node.id)))?;
         self.save(&node.id, &record).map_err(io("write", &self.work_dir.record_path(&node.id)))?;
@@ -244,6 +246,61 @@ impl<'a> Run<'a> {
             }
         }
         Ok(places)
+    }
+
+    /// Places where a file would be read in place of one that was: in a directory that a program searches earlier (`-I` before `-I`), or
+    /// beside a file that was read, where an include in quotes looks first.
+    fn shadows(node: &Node, read: &BTreeSet<Place>) -> BTreeSet<Place> {
+        let Action::Run(program) = &node.step.action else { return BTreeSet::new() };
+        let searched: Vec<Place> = program
+            .args
+            .iter()
+            .filter_map(|arg| match arg.0.as_slice() {
+                [Piece::Text(flag), Piece::Path(dir)] if flag == "-I" => Some(Place::from(dir)),
+                [Piece::Text(flag), Piece::OutputDir(step)] if flag == "-I" => {
+                    Some(Place::Output(OutputRef { step: step.clone(), name: String::new() }))
+                }
+                _ => None,
+            })
+            .collect();
+        let beside: BTreeSet<Place> = read.iter().filter_map(parent).collect();
+        let mut shadows = BTreeSet::new();
+        for place in read {
+            for (index, dir) in searched.iter().enumerate() {
+                let Some(name) = name_below(dir, place) else { continue };
+                let earlier = searched.iter().take(index).chain(&beside);
+                shadows.extend(earlier.filter_map(|dir| file_in(dir, name)).filter(|shadow| !read.contains(shadow)));
+            }
+        }
+        shadows
+    }
+
+    /// Inputs that are no files, which is what a program saw of them. One that is a file was not asked for, unless it is new.
+    fn absent(&self, places: BTreeSet<Place>, since: i64) -> Vec<Entry> {
+        let entry = |place: Place| {
+            let content = match stat(&self.places.path(&place)?) {
+                Stat::File(stamp) if stamp.ctime < since => return None,
+                Stat::File(_) => Content::UNKNOWN,
+                Stat::Absent | Stat::NotAFile | Stat::Unreadable => self.content(&place),
+            };
+            Some(Entry::new(place, &content))
+        };
+        let mut known = BTreeMap::new();
+        let missing: BTreeSet<Place> = places.into_iter().map(|place| self.first_missing(place, &mut known)).collect();
+        missing.into_iter().filter_map(entry).collect()
+    }
+
+    /// The first directory above a file that is not there, which stands for all files below it; else the file.
+    fn first_missing(&self, file: Place, known: &mut BTreeMap<Place, bool>) -> Place {
+        let Place::Root { root, path } = &file else { return file };
+        for (end, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            let dir = Place::Root { root: root.clone(), path: path[..end].to_vec() };
+            let there = || self.places.path(&dir).is_none_or(|path| path.exists());
+            if !*known.entry(dir.clone()).or_insert_with(there) {
+                return dir;
+            }
+        }
+        file
     }
 
     /// Whether `output` is sure to be there, and to stay as it is, while the step runs.
@@ -393,6 +450,32 @@ impl Now for Run<'_> {
     fn output_path(&self, output: &OutputRef) -> PathBuf {
         self.work_dir.output_path(output)
     }
+}
+
+/// The directory of a file below a root.
+fn parent(file: &Place) -> Option<Place> {
+    let Place::Root { root, path } = file else { return None };
+    let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    Some(Place::Root { root: root.clone(), path: path[..end].to_vec() })
+}
+
+/// What is left of a file's path below a directory.
+fn name_below<'a>(dir: &Place, file: &'a Place) -> Option<&'a [u8]> {
+    match (dir, file) {
+        (Place::Root { root, path: dir }, Place::Root { root: of, path }) if root == of => match dir.as_slice() {
+            [] => Some(path),
+            dir => path.strip_prefix(dir)?.strip_prefix(b"/"),
+        },
+        (Place::Output(dir), Place::Output(output)) if dir.step == output.step => Some(output.name.as_bytes()),
+        _ => None,
+    }
+}
+
+/// A file in a directory below a root.
+fn file_in(dir: &Place, name: &[u8]) -> Option<Place> {
+    let Place::Root { root, path } = dir else { return None };
+    let slash: &[u8] = if path.is_empty() { b"" } else { b"/" };
+    Some(Place::Root { root: root.clone(), path: [path, slash, name].concat() })
 }
 
 /// Whether a step's identity holds the digest of `root`.

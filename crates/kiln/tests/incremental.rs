@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use support::project::{ProjectBuilder, commit_all, usual, write};
+use support::project::{ProjectBuilder, commit_all, kept, usual, write};
 use support::{Sandbox, tree};
 
 /// Changes a file so that its stamp changes even on a coarse clock.
@@ -118,6 +118,33 @@ fn a_header_runs_exactly_its_users() {
     edit(&dir, "include/only_plain.h", |text| text.replace('6', "4"));
     edit(&dir, "include/shared.h", |text| text.replace('5', "3"));
     rebuild(&sandbox, &dir, &["checked/checked.cpp", "plain/plain.cpp"], 1);
+}
+
+/// A compiler takes the first header of a name: beside the file that includes it, then in one include directory after the other.
+#[test]
+fn a_new_header_in_front_of_another_runs_the_users_of_that_one() {
+    let (sandbox, dir) = dirty_project();
+    write(&dir, "plain/shared.h", "#pragma once\n#define FACTOR 5\n");
+    rebuild(&sandbox, &dir, &["plain/plain.cpp"], 1);
+    rebuild(&sandbox, &dir, &[], 0);
+    fs::remove_file(dir.join("plain/shared.h")).unwrap();
+    rebuild(&sandbox, &dir, &["plain/plain.cpp"], 1);
+    rebuild(&sandbox, &dir, &[], 0);
+
+    let sandbox = Sandbox::new();
+    let dir = ProjectBuilder::new()
+        .file("second/deep/x.h", "#define X 1\n")
+        .file("first/other.h", "\n")
+        .file("a.cpp", &format!("#include <deep/x.h>\nint tiny_a() {{ return X; }}\n{}", kept("tiny_a()")))
+        .kernel("a", &[], &["a.cpp"], "include = [\"first\", \"second\"]")
+        .write(&sandbox.path("two"));
+    commit_all(&dir);
+    write(&dir, "first/other.h", "\n\n");
+    sandbox.build(&dir, &[]);
+    sandbox.started();
+    write(&dir, "first/deep/x.h", "#define X 2\n");
+    rebuild(&sandbox, &dir, &["a.cpp"], 1);
+    rebuild(&sandbox, &dir, &[], 0);
 }
 
 #[test]
