@@ -8,7 +8,7 @@ use kiln::build::{BuildOptions, BuildReport, Checked, Prepared, Services, TorchS
 use kiln::build_error::causes;
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
-use kiln_format::Level;
+use kiln_format::{Level, Version};
 use kiln_graph::Interrupt;
 use kiln_toolchain::host::{self, Choice, HostSearch};
 use kiln_toolchain::system::{self, SystemSearch};
@@ -51,6 +51,10 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         None => TorchSource::Wheels,
         Some(python) => TorchSource::System(Box::new(torch_from(python, settings, &cache_dir)?)),
     };
+    let filters = super::filters(&args.filter)?;
+    if let TorchSource::System(toolchain) = &torch {
+        fits(&toolchain.version, &filters.torch)?;
+    }
     let host = || {
         let search = host_search(args, settings, &checked);
         Ok(host::find(&search, &cache_dir.join("host-compilers-v1.json"))?.compiler)
@@ -74,7 +78,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let options = BuildOptions {
         target: settings.target,
         set,
-        filters: super::filters(&args.filter)?,
+        filters,
         purpose: if args.release { Purpose::Release } else { Purpose::Development },
         unique_id: args.unique_id.clone(),
         out_dir: args.out.as_ref().map(|dir| settings.environment.current_dir.join(dir)),
@@ -90,6 +94,15 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     human.set_order(prepared.plan.graph.steps().map(|(step, _)| step.clone()));
     let result = run_build(&prepared, &services)?;
     Ok(finish(&result, started, args.message_format, printer))
+}
+
+/// Refuses `--torch` beside `--torch-from` with another torch: variants would be named after one and compiled with the other.
+fn fits(installed: &Version, wanted: &[Version]) -> Result<(), Failure> {
+    match wanted.iter().find(|wanted| wanted.major_minor() != installed.major_minor()) {
+        None => Ok(()),
+        Some(other) => Err(Failure::usage(format!("`--torch {other}`: the Python of `--torch-from` has torch {installed}"))
+            .hint("leave out one of the two options")),
+    }
 }
 
 /// The torch of an installed Python.
@@ -208,4 +221,18 @@ fn print_plan(prepared: &Prepared<'_>, format: MessageFormat, printer: &Printer)
         }
         Ok(())
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Version, fits};
+
+    #[test]
+    fn an_installed_torch_is_used_for_its_own_release_only() {
+        let version = |text: &str| Version::parse(text).unwrap();
+        let installed = version("2.13.0");
+        assert!(fits(&installed, &[]).is_ok() && fits(&installed, &[version("2.13")]).is_ok());
+        let refused = fits(&installed, &[version("2.13"), version("2.15")]).unwrap_err();
+        assert_eq!(refused.message, "`--torch 2.15`: the Python of `--torch-from` has torch 2.13.0");
+    }
 }
