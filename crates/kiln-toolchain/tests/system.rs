@@ -168,7 +168,7 @@ fn what_cannot_provide_torch_says_why() {
     there is no Python `/nowhere/python`
     give the path of a Python interpreter, such as `.venv/bin/python`
     ");
-    insta::assert_snapshot!(error(Path::new("/bin/false")), @"`/bin/false` does not work as a Python: it ended with exit status: 1: it says nothing");
+    insta::assert_snapshot!(error(Path::new("/bin/false")), @"`/bin/false` does not work as a Python: it ended with exit code 1 and said nothing");
     insta::assert_snapshot!(error(Path::new("/bin/true")), @"`/bin/true` does not work as a Python: it does not say where its packages are");
     insta::assert_snapshot!(error(&python), @r"
     the Python `DIR/venv/bin/python` has no torch: no `torch/version.py` in `DIR/venv/lib/pythonX/site-packages`
