@@ -152,8 +152,6 @@ fn deny(workspace: &Workspace) -> anyhow::Result<Counts> {
     let program = setup::cargo_deny(workspace)?;
     // It looks at what other systems would need as well, which no build here has fetched.
     process::aloud(cargo(workspace).args(["fetch", "--locked"]))?.check()?;
-    // It reads the crates of every platform, and a build has fetched this machine's only.
-    process::aloud(cargo(workspace).args(["fetch", "--locked"]))?.check()?;
     // The advisories are in a repository of their own, which not every machine reaches.
     one(Command::new(program).current_dir(&workspace.root).args(["--offline", "--workspace", "check", "bans", "licenses", "sources"]))
 }
