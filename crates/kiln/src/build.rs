@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kiln_format::metadata::Builder;
 use kiln_format::variant::Os;
-use kiln_format::{BackendName, Build, Level, OpsId, Version};
+use kiln_format::{Build, Level, OpsId, Version};
 use kiln_graph::{Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
@@ -472,9 +472,4 @@ pub(crate) fn compiler_name(host: &HostCompiler) -> String {
         Family::Gnu => format!("g++ {}", host.version),
         Family::Clang => format!("clang++ {}", host.version),
     }
-}
-
-/// The backends among `variants`, for messages.
-pub fn backends_of(variants: &[Selected]) -> BTreeSet<BackendName> {
-    variants.iter().map(|selected| selected.backend).collect()
 }
