@@ -17,9 +17,40 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// Turns a failure into an error.
+    /// Turns a failure into an error that says how it ended and what of its output tells why.
     pub(crate) fn check(self) -> anyhow::Result<Self> {
-        if self.success { Ok(self) } else { bail!("{}", self.status) }
+        if self.success { Ok(self) } else { bail!("{}\n{}", self.status, self.evidence()) }
+    }
+
+    /// The lines of the output that most likely say why it failed, so that the end of a long log names the cause.
+    pub(crate) fn evidence(&self) -> String {
+        /// How many lines that tell nothing are taken after one that does.
+        const AFTER: usize = 4;
+        /// More than this is looked up in the log itself.
+        const MOST: usize = 60;
+        let telling = |line: &str| {
+            line.ends_with("... FAILED")
+                || line.contains("panicked at")
+                || line.starts_with("error")
+                || line.starts_with("FAILED ")
+                || line.starts_with("E  ")
+        };
+        let lines: Vec<&str> = self.output.lines().collect();
+        let mut chosen = Vec::new();
+        let mut wanted = 0;
+        for line in &lines {
+            wanted = if telling(line) { AFTER + 1 } else { wanted };
+            if wanted > 0 {
+                chosen.push(*line);
+                wanted -= 1;
+            }
+        }
+        if chosen.is_empty() {
+            chosen = lines;
+            chosen.drain(..chosen.len().saturating_sub(20));
+        }
+        chosen.truncate(MOST);
+        chosen.join("\n")
     }
 }
 
@@ -71,4 +102,20 @@ pub(crate) fn aloud(command: &mut Command) -> anyhow::Result<Finished> {
 pub(crate) fn duration(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64();
     if seconds < 60.0 { format!("{seconds:.1} s") } else { format!("{} min {:02} s", elapsed.as_secs() / 60, elapsed.as_secs() % 60) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_is_what_tells_why_else_the_end() {
+        let finished = |output: String| Finished { success: false, status: String::new(), output };
+        let long: String = (0..50).map(|number| format!("line {number}\n")).collect();
+        let tests = finished(format!("{long}test a ... FAILED\n{long}thread 'a' panicked at x.rs:1:2:\nleft is not right\n{long}"));
+        let expected = "test a ... FAILED\nline 0\nline 1\nline 2\nline 3\nthread 'a' panicked at x.rs:1:2:\nleft is not right\nline 0\nline 1\nline 2";
+        assert_eq!(tests.evidence(), expected);
+        let other = finished(long);
+        assert_eq!(other.evidence().lines().next(), Some("line 30"));
+    }
 }

@@ -24,6 +24,23 @@ impl Counts {
     }
 }
 
+/// Tests of which some failed, with the lines that tell why.
+#[derive(Debug)]
+pub(crate) struct TestsFailed {
+    /// How many passed and failed.
+    pub(crate) counts: Counts,
+    /// What of their output tells why.
+    pub(crate) evidence: String,
+}
+
+impl std::fmt::Display for TestsFailed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} failed\n{}", self.counts.failed, self.evidence)
+    }
+}
+
+impl std::error::Error for TestsFailed {}
+
 struct Stage {
     name: String,
     counts: Counts,
@@ -46,10 +63,13 @@ impl Stages {
             Ok(counts) if counts.failed == 0 && counts.passed > 0 => (counts, None),
             Ok(counts) if counts.failed > 0 => (counts, Some(format!("{} failed", counts.failed))),
             Ok(_) => (Counts { passed: 0, failed: 1 }, Some("ran no test".to_owned())),
-            Err(error) => (Counts { passed: 0, failed: 1 }, Some(format!("{error:#}"))),
+            Err(error) => {
+                let counts = error.downcast_ref::<TestsFailed>().map_or(Counts { passed: 0, failed: 1 }, |tests| tests.counts);
+                (counts, Some(format!("{error:#}")))
+            }
         };
         if let Some(problem) = &problem {
-            println!("stage `{name}` failed: {problem}");
+            println!("stage `{name}` failed: {}", problem.lines().next().unwrap_or_default());
         }
         let passed = problem.is_none();
         self.done.push(Stage { name: name.to_owned(), counts, elapsed: started.elapsed(), problem });
@@ -74,9 +94,10 @@ impl Stages {
             println!("{:width$}  {:>14}  {passed:>6}  {failed:>6}", stage.name, process::duration(stage.elapsed));
         }
         println!("{:width$}  {:>14}", "all", process::duration(elapsed));
+        // With the causes: who sees only the end of a log must not have to run everything again.
         for stage in &self.done {
             if let Some(problem) = &stage.problem {
-                println!("failed: {}: {}", stage.name, problem.lines().next().unwrap_or_default());
+                println!("failed: {}: {problem}", stage.name);
             }
         }
         println!("\n{} passed, {} failed", total.passed, total.failed);

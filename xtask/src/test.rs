@@ -15,7 +15,7 @@ use crate::process;
 use crate::python_tests;
 use crate::readme;
 use crate::setup;
-use crate::stages::{Counts, Stages, cargo_test_counts};
+use crate::stages::{Counts, Stages, TestsFailed, cargo_test_counts};
 use crate::workspace::{self, Workspace};
 
 /// Options of `test`.
@@ -142,9 +142,10 @@ pub(crate) fn one(command: &mut Command) -> anyhow::Result<Counts> {
 pub(crate) fn cargo_tests(command: &mut Command) -> anyhow::Result<Counts> {
     let finished = process::aloud(command)?;
     let counts = cargo_test_counts(&finished.output);
-    if !finished.success && counts.failed == 0 {
-        bail!("{}", finished.status);
+    if counts.failed > 0 {
+        bail!(TestsFailed { counts, evidence: finished.evidence() });
     }
+    finished.check()?;
     Ok(counts)
 }
 
