@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use crate::process;
 use crate::setup::{self, TorchPython};
-use crate::stages::{Counts, junit_counts};
+use crate::stages::{Counts, TestsFailed, junit_counts};
 use crate::workspace::{self, Workspace};
 
 /// Keeps a Python process off the user's files and off the network, and its compiled leftovers in one place.
@@ -33,10 +33,13 @@ pub(crate) fn run(workspace: &Workspace, python: &TorchPython, project: &Path) -
     command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).arg("--junitxml").arg(&report).arg(project.join("tests"));
     isolate(&mut command, workspace, python)?;
     let finished = process::aloud(command.current_dir(&workspace.root))?;
-    let Ok(xml) = std::fs::read_to_string(&report) else { anyhow::bail!("{}", finished.status) };
+    let Ok(xml) = std::fs::read_to_string(&report) else {
+        anyhow::bail!("pytest wrote no result: {}\n{}", finished.status, finished.evidence())
+    };
     let counts = junit_counts(&xml).with_context(|| format!("`{}`", report.display()))?;
-    if !finished.success && counts.failed == 0 {
-        anyhow::bail!("{}", finished.status);
+    if counts.failed > 0 {
+        anyhow::bail!(TestsFailed { counts, evidence: finished.evidence() });
     }
+    finished.check()?;
     Ok(counts)
 }
