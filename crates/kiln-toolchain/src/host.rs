@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use kiln_format::Version;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::choice::on_path;
+pub(crate) use self::choice::{is_launcher, is_program, is_usual_name, on_path};
 pub use self::runtime::{HostRuntime, RuntimeError, RuntimeFile};
 
 /// A compiler that somebody named.

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod default_index;
+pub mod discover;
 mod error;
 mod event;
 mod file_state;

@@ -11,6 +11,9 @@ use super::{HostError, HostSearch};
 /// C++ compilers to take when none was chosen, most wanted first. Versioned ones follow, newest first.
 const USUAL: &[&str] = &["g++", "c++", "clang++"];
 
+/// The same with a number behind.
+const VERSIONED: &[&str] = &["g++-", "clang++-"];
+
 /// Programs that take a compiler and its arguments as arguments.
 const LAUNCHERS: &[&str] = &["ccache", "distcc", "sccache", "icecc", "cachepot", "buildcache"];
 
@@ -48,7 +51,7 @@ pub(super) fn resolve(search: &HostSearch) -> Result<Resolved, HostError> {
         return named(&sibling(&choice.value), &choice.origin, search);
     }
     let usual = USUAL.iter().find_map(|name| on_path(name, &search.path));
-    let compiler = usual.or_else(|| versioned("g++-", &search.path)).or_else(|| versioned("clang++-", &search.path));
+    let compiler = usual.or_else(|| VERSIONED.iter().find_map(|prefix| versioned(prefix, &search.path)));
     match compiler {
         Some(compiler) => Ok(Resolved { launcher: None, compiler, args: Vec::new() }),
         None => Err(HostError::None {
@@ -83,8 +86,7 @@ fn named(value: &str, origin: &str, search: &HostSearch) -> Result<Resolved, Hos
     }
     let mut words = value.split_whitespace();
     let (first, second) = (words.next().unwrap_or_default(), words.clone().next());
-    let is_launcher = Path::new(first).file_stem().and_then(OsStr::to_str).is_some_and(|stem| LAUNCHERS.contains(&stem));
-    let launcher = if is_launcher && second.is_some() { Some(absolute(&find(first)?)?) } else { None };
+    let launcher = if is_launcher(Path::new(first)) && second.is_some() { Some(absolute(&find(first)?)?) } else { None };
     let compiler = if launcher.is_some() { words.next().unwrap_or_default() } else { first };
     let compiler = absolute(&find(compiler)?)?;
     links_cxx(&compiler).map_err(wrong)?;
@@ -138,7 +140,19 @@ fn versioned(prefix: &str, path: &OsStr) -> Option<PathBuf> {
     best.map(|(_, path)| path)
 }
 
-fn is_program(path: &Path) -> bool {
+/// Whether a program of this name takes a compiler and its arguments as arguments.
+pub(crate) fn is_launcher(program: &Path) -> bool {
+    program.file_stem().and_then(OsStr::to_str).is_some_and(|stem| LAUNCHERS.contains(&stem))
+}
+
+/// Whether `name` is one under which a C++ compiler is looked for.
+pub(crate) fn is_usual_name(name: &str) -> bool {
+    let numbered = |prefix: &str| name.strip_prefix(prefix).is_some_and(|number| number.parse::<u32>().is_ok());
+    USUAL.contains(&name) || VERSIONED.iter().any(|prefix| numbered(prefix))
+}
+
+/// Whether there is a file that may be run.
+pub(crate) fn is_program(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
