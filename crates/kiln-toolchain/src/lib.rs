@@ -14,6 +14,7 @@ mod http;
 mod index;
 pub mod make_catalog;
 mod names;
+mod part;
 mod provision;
 mod store;
 pub mod stubs;
@@ -33,5 +34,7 @@ pub use http::{AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Request, R
 pub use names::{
     CodedSet, LibraryExports, NameSet, NamesError, PythonVersion, added_to_stable_abi, decode as decode_names, is_of_python, is_of_runtime,
 };
+pub use part::{Members, Part, Terms, WheelPin};
 pub use provision::{Network, ProvisionOptions, Provisioner, StoreEntry};
+pub use store::StoreTree;
 pub use toolchain::{CxxLevel, Provider, TorchToolchain};

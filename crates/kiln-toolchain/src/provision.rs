@@ -1,12 +1,11 @@
 //! Torch toolchains from wheels: catalog, index, wheel and store put together.
 
+use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use data_encoding::HEXLOWER;
 use kiln_format::Version;
 use kiln_graph::{Interrupt, PathRef, RootBinding, RootKind, RootName};
-use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::catalog::{Catalog, TorchRelease};
@@ -15,12 +14,10 @@ use crate::event::{FetchEvent, FetchSink};
 use crate::http::{Client, IndexUrl, RetryPolicy, Transport};
 use crate::index::{self, Locations};
 use crate::names;
-use crate::store::{Lock, Store, TreeWriter};
+use crate::part::{Members, Part, Terms, WheelPin, digest_of};
+use crate::store::{Lock, Store, StoreTree, TreeInfo, TreeWriter};
 use crate::toolchain::{Provider, TorchToolchain};
-use crate::wheel::{Pin, Selection, Source, Wheel};
-
-/// What a build needs of a torch wheel: all headers, and the file that says which build it is.
-const TORCH: Selection = Selection { dirs: &["torch/include/"], files: &["torch/version.py"], max_size: 512 << 20 };
+use crate::wheel::{Pin, Source, Wheel};
 
 /// A release of the catalog and its place in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +33,8 @@ pub struct StoreEntry {
 pub struct ProvisionOptions {
     /// The directory of everything that is shared between projects.
     pub cache_dir: PathBuf,
+    /// Further cache directories, such as one that an administrator provides. Their trees are used as they are; nothing is written there.
+    pub lower: Vec<PathBuf>,
     /// Whether the network is forbidden.
     pub offline: bool,
     /// How often a request is made again.
@@ -59,6 +58,8 @@ pub struct Provisioner<'a> {
     events: &'a FetchSink<'a>,
     interrupt: Interrupt,
     store: Store,
+    /// Keep the trees that were given out from being removed by others.
+    used: Mutex<Vec<File>>,
 }
 
 impl<'a> Provisioner<'a> {
@@ -69,8 +70,8 @@ impl<'a> Provisioner<'a> {
         network: &'a (dyn Fn() -> Result<Network, Error> + Sync),
         events: &'a FetchSink<'a>,
     ) -> Self {
-        let store = Store::new(&options.cache_dir);
-        Self { catalog, options, network, events, interrupt: Interrupt::new(), store }
+        let store = Store::new(&options.cache_dir, &options.lower);
+        Self { catalog, options, network, events, interrupt: Interrupt::new(), store, used: Mutex::default() }
     }
 
     /// The same, stopped by `interrupt`: a fetch, or a wait for another one, ends with [`Error::Interrupted`] then.
@@ -80,7 +81,7 @@ impl<'a> Provisioner<'a> {
     }
 
     /// The toolchain of a torch release, fetched if the store does not have it. With everything in the store this reads
-    /// no more than a directory entry and the names of the libraries.
+    /// no more than a few small files and the names of the libraries.
     ///
     /// # Errors
     /// [`Error::UnknownTorch`]; [`Error::Offline`]; those of a fetch, of the index and of the store. Nothing partial is
@@ -97,12 +98,31 @@ impl<'a> Provisioner<'a> {
     /// [`Error::UnknownTorch`].
     pub fn planned_torch(&self, version: &Version, platform: &str) -> Result<TorchToolchain, Error> {
         let release = self.catalog.torch(version, platform)?;
-        Self::toolchain(release, self.store.place(&tree_name(release)))
+        Self::toolchain(release, self.planned(torch_tree(release)))
     }
 
-    fn toolchain(release: &TorchRelease, dir: PathBuf) -> Result<TorchToolchain, Error> {
-        let tree = tree_digest(release);
-        let root = RootName::new(tree_name(release));
+    /// A tree of several wheels: the parts are fetched, each into a tree of its own that others can share, and put together by hard
+    /// links (copies where the file system has none). `name` is for people; the tree's id also has a digest of all parts. The tree
+    /// stays in use, and is not removed by another process, for as long as this provisioner lives.
+    ///
+    /// # Errors
+    /// As [`Provisioner::torch`]; [`Error::Member`] for a path at which two wheels have different files.
+    pub fn assemble(&self, name: &str, parts: &[Part]) -> Result<StoreTree, Error> {
+        self.told(|| self.find_or_assemble(name, parts))
+    }
+
+    /// The tree that [`Provisioner::assemble`] would give, as a plan needs it: nothing is fetched, so it may not be there.
+    pub fn planned_tree(&self, name: &str, parts: &[Part]) -> StoreTree {
+        self.planned(TreeInfo::new(name.to_owned(), digest_of(parts), parts.to_vec()))
+    }
+
+    fn planned(&self, info: TreeInfo) -> StoreTree {
+        let dir = self.store.place(&info.id());
+        self.store.find(&info).unwrap_or_else(|| StoreTree { id: info.id(), digest: info.digest, dir, terms: Vec::new() })
+    }
+
+    fn toolchain(release: &TorchRelease, tree: StoreTree) -> Result<TorchToolchain, Error> {
+        let root = RootName::new(tree.id);
         let include = |path: &str| PathRef { root: root.clone(), path: path.to_owned() };
         Ok(TorchToolchain {
             version: release.version.clone(),
@@ -114,9 +134,10 @@ impl<'a> Provisioner<'a> {
             },
             include_dirs: vec![include("torch/include"), include("torch/include/torch/csrc/api/include")],
             root,
-            binding: RootBinding { dir, kind: RootKind::Immutable { digest: tree.clone() } },
+            binding: RootBinding { dir: tree.dir, kind: RootKind::Immutable { digest: tree.digest.clone() } },
             exports: names::of_catalog(&release.names)?,
-            identity: tree,
+            terms: tree.terms,
+            identity: tree.digest,
             cxx_level: release.cxx_level,
         })
     }
@@ -126,7 +147,7 @@ impl<'a> Provisioner<'a> {
     /// # Errors
     /// As [`Provisioner::torch`].
     pub fn fetch(&self, version: &Version, platform: &str) -> Result<PathBuf, Error> {
-        self.provide(self.catalog.torch(version, platform)?)
+        Ok(self.provide(self.catalog.torch(version, platform)?)?.dir)
     }
 
     /// The directory that holds a release's `torch/include`, if the store has it.
@@ -134,12 +155,12 @@ impl<'a> Provisioner<'a> {
     /// # Errors
     /// [`Error::UnknownTorch`].
     pub fn path(&self, version: &Version, platform: &str) -> Result<Option<PathBuf>, Error> {
-        Ok(self.store.tree(&tree_name(self.catalog.torch(version, platform)?)))
+        Ok(self.store.tree(&torch_tree(self.catalog.torch(version, platform)?).id()))
     }
 
     /// Every release of the catalog, by ascending version, then platform, with its place in the store.
     pub fn list(&self) -> Vec<StoreEntry> {
-        let entry = |release: &TorchRelease| StoreEntry { release: release.clone(), dir: self.store.tree(&tree_name(release)) };
+        let entry = |release: &TorchRelease| StoreEntry { release: release.clone(), dir: self.store.tree(&torch_tree(release).id()) };
         self.catalog.releases().iter().map(entry).collect()
     }
 
@@ -148,65 +169,100 @@ impl<'a> Provisioner<'a> {
     /// # Errors
     /// [`Error::UnknownTorch`]; [`Error::Damaged`] with the first file that is not what was fetched.
     pub fn verify(&self, version: &Version, platform: &str) -> Result<(), Error> {
-        self.store.verify(&tree_name(self.catalog.torch(version, platform)?))
+        self.store.verify(&torch_tree(self.catalog.torch(version, platform)?).id())
     }
 
-    /// The files of a release, out of the store or fetched. Whatever fails after an interrupt fails because of it.
-    fn provide(&self, release: &TorchRelease) -> Result<PathBuf, Error> {
-        self.find_or_fetch(release).map_err(|error| if self.interrupt.is_set() { Error::Interrupted } else { error })
-    }
-
-    fn find_or_fetch(&self, release: &TorchRelease) -> Result<PathBuf, Error> {
-        let id = tree_name(release);
-        if let Some(dir) = self.store.tree(&id) {
-            return Ok(dir);
-        }
+    /// The files of a release, out of the store or fetched.
+    fn provide(&self, release: &TorchRelease) -> Result<StoreTree, Error> {
         let what = format!("torch {} ({})", release.version, release.platform);
-        if self.options.offline {
-            return Err(Error::Offline { what, command: format!("kiln toolchain fetch torch=={}", release.version) });
+        self.told(|| self.find_or_fetch(torch_tree(release), torch_part(release), &what, &format!("torch=={}", release.version)))
+    }
+
+    /// Whatever fails after an interrupt fails because of it.
+    fn told<T>(&self, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        act().map_err(|error| if self.interrupt.is_set() { Error::Interrupted } else { error })
+    }
+
+    fn find_or_assemble(&self, name: &str, parts: &[Part]) -> Result<StoreTree, Error> {
+        let info = TreeInfo::new(name.to_owned(), digest_of(parts), parts.to_vec());
+        if let Some(tree) = self.find(&info) {
+            return Ok(tree);
         }
-        let lock = self.lock(&self.store.lock_file(&id), &what)?;
-        if let Some(dir) = self.store.tree(&id) {
-            return Ok(dir);
+        let lock = self.lock(&self.store.lock_file(&info.id()), name)?;
+        if let Some(tree) = self.find(&info) {
+            return Ok(tree);
+        }
+        let mut trees = Vec::new();
+        for part in parts {
+            let (project, version) = (&part.wheel.project, part.wheel.version());
+            let own = TreeInfo::new(format!("{project}-{version}"), part.digest(), vec![part_in_place(part)]);
+            let tree = self.find_or_fetch(own, part_in_place(part), &format!("{project} {version}"), name)?;
+            trees.push((part.clone(), tree));
+        }
+        self.store.create(info, &lock, |tree| self.store.link(&trees, tree))
+    }
+
+    /// A tree that is there; from now on it is in use.
+    fn find(&self, info: &TreeInfo) -> Option<StoreTree> {
+        // In this order: a tree is not removed while it is in use.
+        let mark = self.store.mark_used(&info.id());
+        let tree = self.store.find(info)?;
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).extend(mark);
+        Some(tree)
+    }
+
+    /// The tree of one part, out of the store or fetched. `what` and `argument` are for messages.
+    fn find_or_fetch(&self, info: TreeInfo, part: Part, what: &str, argument: &str) -> Result<StoreTree, Error> {
+        if let Some(tree) = self.find(&info) {
+            return Ok(tree);
+        }
+        if self.options.offline {
+            return Err(Error::Offline { what: what.to_owned(), command: format!("kiln toolchain fetch {argument}") });
+        }
+        let lock = self.lock(&self.store.lock_file(&info.id()), what)?;
+        if let Some(tree) = self.find(&info) {
+            return Ok(tree);
         }
         let network = (self.network)()?;
-        let client = self.client(&network, what.clone());
-        client.tell(FetchEvent::Started { what: what.clone() });
-        let dir = self.store.create(&id, &lock, |tree| self.fill(release, &network.index, &client, tree))?;
+        let client = self.client(&network, what.to_owned());
+        client.tell(FetchEvent::Started { what: what.to_owned() });
+        let mark = info.clone();
+        let tree = self.store.create(info, &lock, |tree| self.fill(&part, &network.index, &client, tree))?;
         let traffic = client.traffic();
-        client.tell(FetchEvent::Finished { what, bytes: traffic.bytes, requests: traffic.requests });
-        Ok(dir)
+        client.tell(FetchEvent::Finished { what: what.to_owned(), bytes: traffic.bytes, requests: traffic.requests });
+        Ok(self.find(&mark).unwrap_or(tree))
     }
 
-    /// Fetches the files of a release into a new tree.
-    fn fill(&self, release: &TorchRelease, index: &IndexUrl, client: &Client<'_>, tree: &mut TreeWriter) -> Result<(), Error> {
+    /// Fetches the files of a part into a new tree.
+    fn fill(&self, part: &Part, index: &IndexUrl, client: &Client<'_>, tree: &mut TreeWriter) -> Result<(), Error> {
         let locations = Locations::new(&self.options.cache_dir, index);
-        if let Some(url) = locations.get(&release.sha256) {
-            match self.fill_from(release, url, client, tree) {
+        if let Some(url) = locations.get(&part.wheel.sha256) {
+            match Self::fill_from(part, url, client, tree) {
                 Err(Error::Fetch { source, .. }) if source.fault.is_gone() => {
-                    locations.forget(&release.sha256);
+                    locations.forget(&part.wheel.sha256);
                     tree.clear()?;
                 }
                 result => return result,
             }
         }
-        let url = self.look_up(release, index, &locations, client)?;
-        self.fill_from(release, url, client, tree)
+        let url = self.look_up(&part.wheel, index, &locations, client)?;
+        Self::fill_from(part, url, client, tree)
     }
 
     /// Asks the index where a wheel is. What else of the catalog its answer locates is remembered too.
-    fn look_up(&self, release: &TorchRelease, index: &IndexUrl, locations: &Locations, client: &Client<'_>) -> Result<Url, Error> {
+    fn look_up(&self, pin: &WheelPin, index: &IndexUrl, locations: &Locations, client: &Client<'_>) -> Result<Url, Error> {
         let _lock = self.lock(&locations.lock_file(), "the index")?;
-        if let Some(url) = locations.get(&release.sha256) {
+        if let Some(url) = locations.get(&pin.sha256) {
             // Another process asked while this one waited.
             return Ok(url);
         }
-        let files = index::files(client, index, "torch")?;
-        let (file, index) = (release.wheel.clone(), index.to_string());
-        let found = files.get(&release.wheel).ok_or_else(|| Error::NotListed { file: file.clone(), index: index.clone() })?;
-        if let Some(listed) = found.sha256.clone().filter(|listed| *listed != release.sha256) {
-            return Err(Error::ListedOtherwise { file, index, listed, pinned: release.sha256.clone() });
+        let files = index::files(client, index, &pin.project)?;
+        let (file, index) = (pin.file.clone(), index.to_string());
+        let found = files.get(&pin.file).ok_or_else(|| Error::NotListed { file: file.clone(), index: index.clone() })?;
+        if let Some(listed) = found.sha256.clone().filter(|listed| *listed != pin.sha256) {
+            return Err(Error::ListedOtherwise { file, index, listed, pinned: pin.sha256.clone() });
         }
+        locations.put(&pin.sha256, &found.url)?;
         for known in self.catalog.releases() {
             if let Some(listed) = files.get(&known.wheel).filter(|listed| listed.sha256.as_ref() == Some(&known.sha256)) {
                 locations.put(&known.sha256, &listed.url)?;
@@ -215,13 +271,25 @@ impl<'a> Provisioner<'a> {
         Ok(found.url.clone())
     }
 
-    /// Takes the files of a release out of the wheel at `url`.
-    fn fill_from(&self, release: &TorchRelease, url: Url, client: &Client<'_>, tree: &mut TreeWriter) -> Result<(), Error> {
-        let TorchRelease { wheel: file, size, sha256, record_sha256, .. } = release;
+    /// Takes the files of a part, and the terms of its wheel, out of the wheel at `url`.
+    fn fill_from(part: &Part, url: Url, client: &Client<'_>, tree: &mut TreeWriter) -> Result<(), Error> {
+        let WheelPin { file, size, sha256, record_sha256, .. } = &part.wheel;
         let pin = Pin { file, size: *size, sha256, record_sha256 };
         let mut source = Source::new(client, url, pin, tree.scratch("wheel"));
-        let wheel = Wheel::open(&mut source)?;
-        wheel.extract(&mut source, &TORCH, &mut |file| tree.file(file.path, file.content, &file.sha256))
+        Self::unpack(part, &mut source, tree)
+    }
+
+    fn unpack(part: &Part, source: &mut Source<'_>, tree: &mut TreeWriter) -> Result<(), Error> {
+        let wheel = Wheel::open(source)?;
+        let (mut terms, texts) = wheel.terms(source, &part.wheel)?;
+        wheel.extract(source, &part.members, &mut |file| tree.file(file.path, file.content, &file.sha256, file.program))?;
+        for (name, content) in texts {
+            let path = format!("{}-{}/{name}", part.wheel.project, part.wheel.version());
+            tree.term(&path, &content)?;
+            terms.files.push(path);
+        }
+        tree.info.terms = vec![Terms { ..terms }];
+        Ok(())
     }
 
     /// A client of the index for one purpose.
@@ -236,13 +304,25 @@ impl<'a> Provisioner<'a> {
     }
 }
 
-/// What decides the content of a release's tree, as 64 hexadecimal digits.
-fn tree_digest(release: &TorchRelease) -> String {
-    HEXLOWER.encode(&Sha256::digest(format!("kiln tree 1\n{}\n{}", release.record_sha256, TORCH.key())))
+/// What a build needs of a torch wheel: all headers, and the file that says which build it is.
+fn torch_part(release: &TorchRelease) -> Part {
+    let TorchRelease { wheel, size, sha256, record_sha256, .. } = release.clone();
+    let members = Members {
+        dirs: vec!["torch/include/".to_owned()],
+        files: vec!["torch/version.py".to_owned()],
+        programs: Vec::new(),
+        max_size: 512 << 20,
+    };
+    Part::whole(WheelPin { project: "torch".to_owned(), file: wheel, size, sha256, record_sha256 }, members)
 }
 
-/// Name of a release's tree, in the store and as a root.
-fn tree_name(release: &TorchRelease) -> String {
-    let digest = tree_digest(release);
-    format!("torch-{}-{}-{}", release.version, release.platform, digest.get(..16).unwrap_or(&digest))
+/// The tree of a release: its one part.
+fn torch_tree(release: &TorchRelease) -> TreeInfo {
+    let part = torch_part(release);
+    TreeInfo::new(format!("torch-{}-{}", release.version, release.platform), part.digest(), vec![part])
+}
+
+/// The same part with its members at their own paths.
+fn part_in_place(part: &Part) -> Part {
+    Part::whole(part.wheel.clone(), part.members.clone())
 }

@@ -153,6 +153,7 @@ pub fn torch_from(search: &SystemSearch<'_>) -> Result<SystemTorch, SystemError>
         root,
         exports,
         identity,
+        terms: Vec::new(),
     };
     Ok(SystemTorch { toolchain, python_include: answer.include, probes })
 }

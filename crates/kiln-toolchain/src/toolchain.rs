@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use kiln_graph::{PathRef, RootBinding, RootName};
 
 use crate::names::LibraryExports;
+use crate::part::Terms;
 use kiln_format::Version;
 
 /// Where a toolchain came from. For records and messages only: nothing may depend on it.
@@ -87,4 +88,6 @@ pub struct TorchToolchain {
     pub identity: String,
     /// The language level that the umbrella headers want.
     pub cxx_level: CxxLevel,
+    /// The terms under which its files come; empty for an installed one, and for one that was only planned.
+    pub terms: Vec<Terms>,
 }

@@ -69,7 +69,7 @@ fn a_real_torch_costs_little_and_is_fetched_once_by_two_processes() {
     // The same store in this process: complete, as it was fetched, and of use without a network.
     let catalog = Catalog::embedded().unwrap();
     let offline = || panic!("the network is not asked for what is in the store");
-    let options = ProvisionOptions { cache_dir: cache.clone(), offline: true, retry: RetryPolicy::default() };
+    let options = ProvisionOptions { cache_dir: cache.clone(), lower: Vec::new(), offline: true, retry: RetryPolicy::default() };
     let provisioner = Provisioner::new(&catalog, options.clone(), &offline, &|_| {});
     let version = Version::parse("2.13.0").unwrap();
     provisioner.verify(&version, PLATFORM).unwrap();

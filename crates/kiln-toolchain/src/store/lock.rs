@@ -45,8 +45,8 @@ impl Lock {
             }
             Err(TryLockError::Error(cause)) => return Err(Error::store("lock", path)(cause)),
         }
-        let said = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| writeln!(file, "{}", std::process::id()));
-        said.map_err(Error::store("write", path))?;
+        // A full disk must not keep anyone from what is already there.
+        let _ = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }
 }

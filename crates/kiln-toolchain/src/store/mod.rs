@@ -2,56 +2,98 @@
 //!
 //! ```text
 //! <cache>/toolchains-v1/
-//!   trees/<id>/files/...    what was taken out of a wheel, read-only
-//!   trees/<id>/manifest     sha256, size and path of each of those files
+//!   trees/<id>/files/...    what was taken out of wheels, read-only
+//!   trees/<id>/manifest     sha256, size, run bit and path of each of those files
+//!   trees/<id>/tree.json    the wheels and members that it was made from, and their terms
+//!   trees/<id>/terms/...    the license texts of the wheels
+//!   trees/<id>/boot         the run of the machine in which the tree was made
+//!   trees/<id>/settled      the tree is known to be on the disk as it should be
 //!   locks/<id>              locked by the process that makes the tree
+//!   use/<id>                locked, together with others, by each process that uses the tree; alone by the one that removes it
 //!   work/<id>/              a tree that is being made; renamed to trees/<id> when it is complete
+//!   names/<digest>          the names that the libraries of a locked release export
 //! ```
 //!
 //! A tree is there whole or not at all. Whoever holds the lock of an id owns its work directory: what a killed process
 //! left there is removed by the next one.
+//!
+//! **What must survive.** A process may be killed at any instruction, and the disk may be full: both end before the rename, and
+//! nothing is there. When the whole machine stops, a rename may reach the disk before the contents of the files do. Bringing ten
+//! thousand small files to the disk one by one costs more than fetching them, and the loss costs only a fetch. So a tree is not
+//! synced: it carries the run of the machine in which it was made. In another run it is hashed once against its manifest
+//! before it is used, and then marked as settled, or made anew. Where the system cannot tell its runs apart, every file is synced.
+//!
+//! **Layers.** Behind the user's own store there may be others that are only read. A tree is taken from the first that has it.
 
 mod lock;
 mod manifest;
+mod settle;
+mod tree;
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-
-use data_encoding::HEXLOWER;
 
 pub(crate) use self::lock::Lock;
 use self::manifest::Manifest;
+pub(crate) use self::tree::{TreeInfo, TreeWriter};
 use crate::error::Error;
+use crate::part::{Part, Terms};
 
 /// Name of the directory that holds a tree's files.
 const FILES: &str = "files";
 /// Name of the file that says what a tree holds.
 const MANIFEST: &str = "manifest";
+/// Name of the file that says what a tree is made of.
+const INFO: &str = "tree.json";
+/// Name of the directory that holds the license texts.
+const TERMS: &str = "terms";
+
+/// A tree of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreTree {
+    /// Its name in the store: changes with its content.
+    pub id: String,
+    /// What decides its content, as 64 hexadecimal digits.
+    pub digest: String,
+    /// The directory that holds its files.
+    pub dir: PathBuf,
+    /// The terms of the wheels that it comes from, in the order of its parts; empty for a tree that was only planned.
+    pub terms: Vec<Terms>,
+}
 
 /// A store below a cache directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     root: PathBuf,
+    lower: Vec<PathBuf>,
 }
 
 impl Store {
-    /// The store of the cache directory `cache`. Nothing is created before something is put into it.
-    pub(crate) fn new(cache: &Path) -> Self {
-        Self { root: cache.join("toolchains-v1") }
+    /// The store of the cache directory `cache`, with those of `lower` behind it. Nothing is created before something is put into it.
+    pub(crate) fn new(cache: &Path, lower: &[PathBuf]) -> Self {
+        let root = |cache: &Path| cache.join("toolchains-v1");
+        Self { root: root(cache), lower: lower.iter().map(|cache| root(cache)).collect() }
     }
 
-    /// The files of the tree called `id`, if it is there.
+    /// The files of the tree called `id`, if it is there and sound. A store behind is taken at its owner's word.
     pub(crate) fn tree(&self, id: &str) -> Option<PathBuf> {
-        let files = self.place(id);
-        files.is_dir().then_some(files)
+        let tree = self.trees().join(id);
+        if tree.join(FILES).is_dir() && settle::is_sound(&tree) {
+            return Some(tree.join(FILES));
+        }
+        self.lower.iter().map(|root| root.join("trees").join(id).join(FILES)).find(|files| files.is_dir())
     }
 
-    /// Where the files of the tree called `id` are once it is made.
+    /// The tree that `info` describes, if it is there, with the terms that were found when it was made.
+    pub(crate) fn find(&self, info: &TreeInfo) -> Option<StoreTree> {
+        let dir = self.tree(&info.id())?;
+        let kept = TreeInfo::read(dir.parent()?).ok()?;
+        Some(StoreTree { id: info.id(), digest: info.digest.clone(), dir, terms: kept.terms })
+    }
+
+    /// Where the files of the tree called `id` are, or will be once it is made.
     pub(crate) fn place(&self, id: &str) -> PathBuf {
-        self.root.join("trees").join(id).join(FILES)
+        self.tree(id).unwrap_or_else(|| self.trees().join(id).join(FILES))
     }
 
     /// The file that is locked while the tree called `id` is made.
@@ -59,78 +101,91 @@ impl Store {
         self.root.join("locks").join(id)
     }
 
-    /// Makes the tree called `id`, whose lock the caller holds. `fill` writes its files; on any error nothing is left.
-    pub(crate) fn create(&self, id: &str, _lock: &Lock, fill: impl FnOnce(&mut TreeWriter) -> Result<(), Error>) -> Result<PathBuf, Error> {
-        let work = self.root.join("work").join(id);
+    /// Marks the tree called `id` as used for as long as the file is held. None where no mark can be made, as in a store that cannot
+    /// be written to: nobody can remove a tree there either.
+    pub(crate) fn mark_used(&self, id: &str) -> Option<File> {
+        let path = self.root.join("use").join(id);
+        let open = || File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = match open() {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && self.root.is_dir() => {
+                fs::create_dir_all(self.root.join("use")).ok()?;
+                open()
+            }
+            other => other,
+        };
+        let file = file.or_else(|_| File::open(&path)).ok()?;
+        file.lock_shared().ok()?;
+        Some(file)
+    }
+
+    /// Makes the tree that `info` describes, whose lock the caller holds. `fill` writes its files; on any error nothing is left.
+    pub(crate) fn create(
+        &self,
+        info: TreeInfo,
+        _lock: &Lock,
+        fill: impl FnOnce(&mut TreeWriter) -> Result<(), Error>,
+    ) -> Result<StoreTree, Error> {
+        let work = self.root.join("work").join(info.id());
         remove(&work)?;
-        let result = self.fill(id, &work, fill);
+        let result = self.fill(info, &work, fill);
         // After an error this only saves space: whoever makes the tree next removes it as well.
         let _ = remove(&work);
         result
     }
 
-    /// Writes a tree into `work` and moves it to its place.
-    fn fill(&self, id: &str, work: &Path, fill: impl FnOnce(&mut TreeWriter) -> Result<(), Error>) -> Result<PathBuf, Error> {
-        let made = work.join("tree");
-        create_dirs(&made.join(FILES))?;
-        let mut writer =
-            TreeWriter { work: work.to_owned(), files: made.join(FILES), dirs: BTreeSet::new(), manifest: Manifest::default() };
+    /// Writes a tree into `work` and moves it to its place. A damaged one that is there makes way.
+    fn fill(&self, info: TreeInfo, work: &Path, fill: impl FnOnce(&mut TreeWriter) -> Result<(), Error>) -> Result<StoreTree, Error> {
+        let (id, digest) = (info.id(), info.digest.clone());
+        let boot = settle::boot();
+        let mut writer = TreeWriter::new(work, info, boot.is_none())?;
         fill(&mut writer)?;
-        let manifest = made.join(MANIFEST);
-        fs::write(&manifest, writer.manifest.to_text()).map_err(Error::store("write", &manifest))?;
-        let place = self.root.join("trees").join(id);
-        create_dirs(&self.root.join("trees"))?;
+        let terms = writer.info.terms.clone();
+        let made = writer.finish()?;
+        settle::mark(&made, boot.as_deref())?;
+        let place = self.trees().join(&id);
+        create_dirs(&self.trees())?;
+        if fs::symlink_metadata(&place).is_ok() {
+            fs::rename(&place, work.join("damaged")).map_err(Error::store("move", &place))?;
+        }
         fs::rename(&made, &place).map_err(Error::store("create", &place))?;
-        Ok(place.join(FILES))
+        if boot.is_none() {
+            tree::sync_dir(&self.trees())?;
+        }
+        Ok(StoreTree { id, digest, dir: place.join(FILES), terms })
+    }
+
+    /// Puts trees together in a new one: the files of each part, which the store has, at the places that the part gives them.
+    pub(crate) fn link(&self, parts: &[(Part, StoreTree)], tree: &mut TreeWriter) -> Result<(), Error> {
+        for (part, from) in parts {
+            let whole = from.dir.parent().unwrap_or(&from.dir);
+            let manifest = read_manifest(whole).map_err(|reason| Error::Damaged { path: whole.to_owned(), reason })?;
+            tree.link(&from.dir, &manifest, &part.wheel.file, &|member| part.place(member))?;
+            tree.link_terms(&whole.join(TERMS), &from.terms)?;
+        }
+        Ok(())
     }
 
     /// Hashes the files of the tree called `id` again.
     pub(crate) fn verify(&self, id: &str) -> Result<(), Error> {
-        let tree = self.root.join("trees").join(id);
-        let damaged = |reason: String| Error::Damaged { path: tree.clone(), reason };
-        let text = fs::read_to_string(tree.join(MANIFEST)).map_err(|cause| damaged(format!("its manifest cannot be read: {cause}")))?;
-        let manifest = Manifest::parse(&text).map_err(|reason| damaged(format!("its manifest {reason}")))?;
-        manifest.verify(&tree.join(FILES)).map_err(damaged)
+        let tree = self.trees().join(id);
+        verify(&tree).map_err(|reason| Error::Damaged { path: tree.clone(), reason })
+    }
+
+    fn trees(&self) -> PathBuf {
+        self.root.join("trees")
     }
 }
 
-/// Writes the files of a new tree.
-pub(crate) struct TreeWriter {
-    work: PathBuf,
-    files: PathBuf,
-    dirs: BTreeSet<PathBuf>,
-    manifest: Manifest,
+/// Reads the manifest of the tree in `tree`.
+fn read_manifest(tree: &Path) -> Result<Manifest, String> {
+    let text = fs::read_to_string(tree.join(MANIFEST)).map_err(|cause| format!("its manifest cannot be read: {cause}"))?;
+    Manifest::parse(&text).map_err(|reason| format!("its manifest {reason}"))
 }
 
-impl TreeWriter {
-    /// A place for a file that is needed only until the tree is complete.
-    pub(crate) fn scratch(&self, name: &str) -> PathBuf {
-        self.work.join(name)
-    }
-
-    /// Starts anew, without the files that were written so far.
-    pub(crate) fn clear(&mut self) -> Result<(), Error> {
-        remove(&self.files)?;
-        self.dirs.clear();
-        self.manifest = Manifest::default();
-        create_dirs(&self.files)
-    }
-
-    /// Adds a file. `path` is relative, without `.` and `..` parts.
-    pub(crate) fn file(&mut self, path: &str, content: &[u8], sha256: &[u8; 32]) -> Result<(), Error> {
-        let place = self.files.join(path);
-        if let Some(dir) = place.parent()
-            && !self.dirs.contains(dir)
-        {
-            create_dirs(dir)?;
-            self.dirs.insert(dir.to_owned());
-        }
-        // `create_new` follows no link and overwrites nothing.
-        let mut file = fs::File::options().write(true).create_new(true).mode(0o444).open(&place).map_err(Error::store("create", &place))?;
-        file.write_all(content).map_err(Error::store("write", &place))?;
-        self.manifest.add(path, HEXLOWER.encode(sha256), content.len() as u64);
-        Ok(())
-    }
+/// Compares the tree in `tree` with its manifest. Fails with the first difference.
+fn verify(tree: &Path) -> Result<(), String> {
+    read_manifest(tree)?.verify(&tree.join(FILES))?;
+    TreeInfo::read(tree).map(|_| ())
 }
 
 /// Creates a directory and those above it.

@@ -4,7 +4,7 @@ mod record;
 mod runs;
 mod source;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -14,33 +14,17 @@ pub(crate) use self::source::{Pin, Source};
 use self::record::Record;
 use self::runs::runs;
 use crate::error::Error;
+use crate::part::{Members, Terms, WheelPin};
 use crate::zip::{Limits, Member, TAIL, find_end, parse_directory};
 
 /// `RECORD` of the largest known wheels has half a megabyte.
 const MAX_RECORD: u64 = 64 << 20;
 
-/// Which members of a wheel are wanted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Selection {
-    /// Whole directories, ending in a slash.
-    pub(crate) dirs: &'static [&'static str],
-    /// Single files.
-    pub(crate) files: &'static [&'static str],
-    /// Bytes of all members together, inflated, at most.
-    pub(crate) max_size: u64,
-}
+/// Bytes of the terms, inflated, at most: those of CUDA have 60 kB.
+const MAX_TERMS: u64 = 16 << 20;
 
-impl Selection {
-    /// Whether the member called `name` is wanted.
-    fn takes(&self, name: &str) -> bool {
-        self.files.contains(&name) || self.dirs.iter().any(|dir| name.starts_with(dir))
-    }
-
-    /// The selection as text, for the digest of what comes of it.
-    pub(crate) fn key(&self) -> String {
-        self.dirs.iter().chain(self.files).map(|name| format!("{name}\n")).collect()
-    }
-}
+/// License texts with their paths below the `.dist-info` directory, sorted.
+pub(crate) type LicenseTexts = Vec<(String, Vec<u8>)>;
 
 /// A file out of a wheel, verified.
 pub(crate) struct Extracted<'a> {
@@ -50,12 +34,16 @@ pub(crate) struct Extracted<'a> {
     pub(crate) content: &'a [u8],
     /// Sha256 of the content.
     pub(crate) sha256: [u8; 32],
+    /// Whether it is a program.
+    pub(crate) program: bool,
 }
 
 /// A wheel whose directory and `RECORD` were read and verified.
 pub(crate) struct Wheel {
     members: Vec<Member>,
     record: Record,
+    /// The directory of `RECORD`, with its slash.
+    dist_info: String,
 }
 
 impl Wheel {
@@ -72,8 +60,28 @@ impl Wheel {
         let directory = source.read_tail(size.saturating_sub(end.directory_start))?;
         let directory = usize::try_from(end.directory_size).ok().and_then(|len| directory.get(..len)).unwrap_or_default();
         let members = parse_directory(directory, &end, &limits).map_err(|cause| Error::zip(file, cause))?;
-        let record = read_record(source, &members)?;
-        Ok(Self { members, record })
+        let (record, dist_info) = read_record(source, &members)?;
+        Ok(Self { members, record, dist_info })
+    }
+
+    /// The terms under which the wheel comes, and its license texts by path in the wheel. They are verified as all members are;
+    /// a wheel that has none states none.
+    pub(crate) fn terms(&self, source: &mut Source<'_>, pin: &WheelPin) -> Result<(Terms, LicenseTexts), Error> {
+        let paths = self.members.iter().filter(|member| !member.is_dir() && is_terms(&member.name, &self.dist_info));
+        let files = paths.map(|member| member.name.clone()).collect();
+        let selection = Members { files, max_size: MAX_TERMS, ..Members::default() };
+        let (mut terms, mut texts) = (Terms::unknown(pin), Vec::new());
+        self.extract(source, &selection, &mut |file| {
+            let name = file.path.strip_prefix(&self.dist_info).unwrap_or(file.path);
+            if name == METADATA {
+                terms.license = Terms::of_metadata(pin, &String::from_utf8_lossy(file.content)).license;
+            } else {
+                texts.push((name.to_owned(), file.content.to_vec()));
+            }
+            Ok(())
+        })?;
+        texts.sort();
+        Ok((terms, texts))
     }
 
     /// Fetches the selected members in as few requests as their places allow, verifies each and hands it to `sink`, in
@@ -81,7 +89,7 @@ impl Wheel {
     pub(crate) fn extract(
         &self,
         source: &mut Source<'_>,
-        selection: &Selection,
+        selection: &Members,
         sink: &mut dyn FnMut(Extracted<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let file = source.pin().file;
@@ -98,14 +106,14 @@ impl Wheel {
                     let reason = format!("has sha256 {}, which is not what `{}` says", HEXLOWER.encode(&sha256), self.record.name());
                     return Err(Error::Member { file: file.to_owned(), member: member.name.clone(), reason });
                 }
-                sink(Extracted { path: &member.name, content: &content, sha256 })?;
+                sink(Extracted { path: &member.name, content: &content, sha256, program: selection.is_program(&member.name) })?;
             }
         }
         Ok(())
     }
 
     /// Compares the selected members with `RECORD`, before any of them is fetched: the directory is not pinned, `RECORD` is.
-    fn check(&self, file: &str, selected: &[&Member], selection: &Selection) -> Result<(), Error> {
+    fn check(&self, file: &str, selected: &[&Member], selection: &Members) -> Result<(), Error> {
         let refuse = |member: &str, reason: String| Err(Error::Member { file: file.to_owned(), member: member.to_owned(), reason });
         let mut total: u64 = 0;
         for member in selected {
@@ -121,15 +129,39 @@ impl Wheel {
             }
         }
         let present: BTreeSet<&str> = selected.iter().map(|member| member.name.as_str()).collect();
-        match self.record.names().find(|name| selection.takes(name) && !present.contains(name)) {
-            Some(missing) => refuse(missing, format!("is in `{}` but not in the wheel", self.record.name())),
+        if let Some(missing) = self.record.names().find(|name| selection.takes(name) && !present.contains(name)) {
+            return refuse(missing, format!("is in `{}` but not in the wheel", self.record.name()));
+        }
+        let mut folded: BTreeMap<String, &str> = BTreeMap::new();
+        for name in &present {
+            if let Some(other) = folded.insert(name.to_lowercase(), name) {
+                return refuse(name, format!("differs from `{other}` by letter case only"));
+            }
+        }
+        match selection.files.iter().find(|name| !present.contains(name.as_str())) {
+            Some(missing) => refuse(missing, "is missing".to_owned()),
             None => Ok(()),
         }
     }
 }
 
-/// Fetches `RECORD`, compares it with its pin and reads it.
-fn read_record(source: &mut Source<'_>, members: &[Member]) -> Result<Record, Error> {
+/// Name of the file that says what a wheel is, in its `.dist-info` directory.
+const METADATA: &str = "METADATA";
+
+/// Whether a member is `METADATA` or a license text of the project itself: in `licenses/` (PEP 639) or beside `METADATA`. Those of
+/// what it bundles, in directories below, are listed in `METADATA`.
+fn is_terms(member: &str, dist_info: &str) -> bool {
+    let Some(name) = member.strip_prefix(dist_info) else { return false };
+    let upper = name.to_ascii_uppercase();
+    let called = || ["LICENSE", "LICENCE", "COPYING", "NOTICE"].iter().any(|word| upper.starts_with(word));
+    match name.strip_prefix("licenses/") {
+        Some(text) => !text.contains('/'),
+        None => name == METADATA || (!name.contains('/') && called()),
+    }
+}
+
+/// Fetches `RECORD`, compares it with its pin and reads it; gives the directory that it lies in too. The terms beside it come along.
+fn read_record(source: &mut Source<'_>, members: &[Member]) -> Result<(Record, String), Error> {
     let (file, pin) = (source.pin().file, source.pin().record_sha256);
     let refuse = |record: &str, reason: String| Error::Record { file: file.to_owned(), record: record.to_owned(), reason };
     let mut found = members.iter().filter(|member| {
@@ -143,11 +175,16 @@ fn read_record(source: &mut Source<'_>, members: &[Member]) -> Result<Record, Er
     if member.size > MAX_RECORD {
         return Err(refuse(&member.name, format!("has {} bytes, more than {MAX_RECORD}", member.size)));
     }
+    let dist_info = member.name.strip_suffix("RECORD").unwrap_or_default().to_owned();
+    let wanted: Vec<&Member> = members.iter().filter(|other| *other == member || is_terms(&other.name, &dist_info)).collect();
+    if let Some(run) = runs(&wanted).into_iter().find(|run| run.members.contains(&member)) {
+        source.keep(run.range)?;
+    }
     let extent = source.read(member.start..member.end)?;
     let content = member.extract(&extent).map_err(|cause| Error::zip(file, cause))?;
     let sha256 = HEXLOWER.encode(&Sha256::digest(&content));
     if sha256 != pin {
         return Err(refuse(&member.name, format!("has sha256 {sha256}, but the catalog pins {pin}")));
     }
-    Record::parse(&member.name, &content).map_err(|reason| refuse(&member.name, reason))
+    Ok((Record::parse(&member.name, &content).map_err(|reason| refuse(&member.name, reason))?, dist_info))
 }

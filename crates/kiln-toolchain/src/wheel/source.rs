@@ -38,12 +38,14 @@ pub(crate) struct Source<'a> {
     etag: Option<String>,
     /// The last bytes of the file, as far as they were read.
     tail: Vec<u8>,
+    /// Other bytes that are kept, and where they begin.
+    kept: (u64, Vec<u8>),
 }
 
 impl<'a> Source<'a> {
     /// The wheel at `url`; `copy` is the file to make if the server cannot send ranges.
     pub(crate) fn new(client: &'a Client<'a>, url: Url, pin: Pin<'a>, copy: PathBuf) -> Self {
-        Self { client, url, pin, copy, whole: None, etag: None, tail: Vec::new() }
+        Self { client, url, pin, copy, whole: None, etag: None, tail: Vec::new(), kept: (0, Vec::new()) }
     }
 
     /// What the wheel should be.
@@ -65,8 +67,19 @@ impl<'a> Source<'a> {
         Ok(bytes)
     }
 
+    /// Reads the bytes of `range` and keeps them: later reads of a part of them are answered from there.
+    pub(crate) fn keep(&mut self, range: Range<u64>) -> Result<(), Error> {
+        self.kept = (range.start, self.read(range)?);
+        Ok(())
+    }
+
     /// The bytes of `range`, all of them.
     pub(crate) fn read(&mut self, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        let from = range.start.checked_sub(self.kept.0).and_then(|from| usize::try_from(from).ok());
+        let to = range.end.checked_sub(self.kept.0).and_then(|to| usize::try_from(to).ok());
+        if let Some(kept) = from.zip(to).and_then(|(from, to)| self.kept.1.get(from..to)) {
+            return Ok(kept.to_vec());
+        }
         let tail_start = self.pin.size.saturating_sub(self.tail.len() as u64);
         let missing = range.start..range.end.min(tail_start);
         let mut bytes = if missing.is_empty() { Vec::new() } else { self.fetch(missing)? };

@@ -14,6 +14,7 @@ mod name;
 
 pub use self::directory::{Method, parse_directory};
 pub use self::end::{EndRecord, TAIL, find_end};
+pub(crate) use self::name::fault as unsafe_path;
 
 /// What is wrong with a zip file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Which member names are safe to make files of.
 
 /// Says what makes `name` unfit, if anything: it must be a relative path of plain parts on every platform.
-pub(super) fn fault(name: &str) -> Option<&'static str> {
+pub(crate) fn fault(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("has no name");
     }

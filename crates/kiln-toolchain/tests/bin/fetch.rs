@@ -40,7 +40,7 @@ fn fetch(catalog: &str, cache: &str, index: &str, version: &str, events: &(dyn F
     let catalog = Catalog::parse(&text)?;
     let version = Version::parse(version).map_err(|cause| Error::Catalog { reason: cause.to_string() })?;
     let retry = RetryPolicy { attempts: 3, first_delay: Duration::from_millis(50) };
-    let options = ProvisionOptions { cache_dir: cache.into(), offline: false, retry };
+    let options = ProvisionOptions { cache_dir: cache.into(), lower: Vec::new(), offline: false, retry };
     let network = || {
         let index = IndexUrl::parse(index).map_err(|reason| Error::IndexUrl { origin: "the argument".to_owned(), reason })?;
         Ok(Network { index, transport: Arc::new(UreqTransport::new(&AgentOptions::default())?) })

@@ -62,6 +62,7 @@ pub struct Bench {
     pub events: Mutex<Vec<FetchEvent>>,
     pub index: String,
     pub offline: bool,
+    pub lower: Vec<PathBuf>,
     pub retry: RetryPolicy,
     pub read_timeout: Duration,
 }
@@ -87,6 +88,7 @@ impl Bench {
             dir,
             events: Mutex::default(),
             offline: false,
+            lower: Vec::new(),
             retry: RetryPolicy { attempts: 3, first_delay: Duration::from_millis(1) },
             read_timeout: Duration::from_secs(20),
         }
@@ -103,7 +105,7 @@ impl Bench {
             Ok(Network { index: IndexUrl::parse(&self.index).unwrap(), transport: Arc::new(UreqTransport::new(&options)?) })
         };
         let events = |event: FetchEvent| self.events.lock().unwrap().push(event);
-        let options = ProvisionOptions { cache_dir: self.cache(), offline: self.offline, retry: self.retry };
+        let options = ProvisionOptions { cache_dir: self.cache(), lower: self.lower.clone(), offline: self.offline, retry: self.retry };
         act(&Provisioner::new(&self.catalog, options, &network, &events))
     }
 

@@ -47,6 +47,7 @@ fn torch(release: &str, cxx_level: CxxLevel) -> TorchToolchain {
         binding: RootBinding { dir: PathBuf::from("/store"), kind: RootKind::Immutable { digest: release.to_owned() } },
         root,
         exports: ["libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so"].map(library).to_vec(),
+        terms: Vec::new(),
         identity: release.to_owned(),
         cxx_level,
     }

@@ -81,7 +81,7 @@ impl Place {
 
     /// Where the headers of a torch release would be.
     pub(crate) fn torch(&self, version: &Version) -> PathBuf {
-        let options = ProvisionOptions { cache_dir: self.path("cache"), offline: true, retry: RetryPolicy::default() };
+        let options = ProvisionOptions { cache_dir: self.path("cache"), lower: Vec::new(), offline: true, retry: RetryPolicy::default() };
         let catalog = Catalog::embedded().unwrap();
         let provisioner = Provisioner::new(&catalog, options, &|| unreachable!("nothing is fetched"), &|_| {});
         provisioner.planned_torch(version, PLATFORM).unwrap().binding.dir

@@ -31,6 +31,12 @@ impl Environment {
         names.iter().find_map(|name| std::env::split_paths(path).map(|dir| dir.join(name)).find(|file| is_program(file)))
     }
 
+    /// Cache directories that are read and never written to, such as one that an administrator provides: `KILN_SHARED_CACHE_DIRS`.
+    pub(crate) fn shared_caches(&self) -> Vec<PathBuf> {
+        let dirs = self.get("KILN_SHARED_CACHE_DIRS").unwrap_or_default();
+        std::env::split_paths(dirs).filter(|dir| !dir.as_os_str().is_empty()).map(|dir| self.current_dir.join(dir)).collect()
+    }
+
     /// Where shared things are kept unless the user says otherwise; none for a user without a home.
     pub(crate) fn cache_dir(&self) -> Option<PathBuf> {
         // Ours may be relative, as an option may; the other two are not set when they are.

@@ -59,7 +59,7 @@ impl Settings {
     }
 
     pub(crate) fn provision_options(&self, cache_dir: PathBuf) -> ProvisionOptions {
-        ProvisionOptions { cache_dir, offline: self.offline, retry: RetryPolicy::default() }
+        ProvisionOptions { cache_dir, lower: self.environment.shared_caches(), offline: self.offline, retry: RetryPolicy::default() }
     }
 
     /// The index and the way to it; settled only when something has to be fetched.
