@@ -7,7 +7,6 @@ use kiln_toolchain::host::{Family, HostCompiler};
 
 use crate::backend::{Component, Lowering};
 use crate::error::BackendError;
-use crate::flags::check_user_flags;
 use crate::source::Language;
 
 /// What a framework wants every unit of an extension to be compiled with, whoever compiles it.
@@ -77,7 +76,7 @@ const PLAIN_UNIT: Weight = Weight { cpu_ms: 500, memory_mib: 200 };
 /// generated headers, the framework's as system directories), then the component's own flags, which therefore win.
 ///
 /// # Errors
-/// When a flag of the component is refused, or the graph refuses the step.
+/// When the graph refuses the step.
 pub fn compile_host_unit(
     lowering: &mut Lowering<'_>,
     component: &Component,
@@ -99,7 +98,6 @@ pub fn compile_host_unit(
         args.extend([Arg::from("-isystem"), Arg::from(dir.clone())]);
     }
     if language == Language::Cxx {
-        check_user_flags(&component.cxx_flags)?;
         args.extend(component.cxx_flags.iter().map(|flag| Arg::from(flag.as_str())));
     }
     args.extend([

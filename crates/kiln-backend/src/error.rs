@@ -13,14 +13,6 @@ pub enum BackendError {
         /// What would be taken.
         hint: String,
     },
-    /// A compile or link flag that breaks the result wherever it is used.
-    #[error("`{flag}` cannot be used: {reason}")]
-    RefusedFlag {
-        /// The flag as written.
-        flag: String,
-        /// What it would do.
-        reason: String,
-    },
     /// A C++ level that the headers of this torch refuse.
     #[error("`-std` asks for C++{level:02}, and the headers of torch {torch} need C++{least} or newer")]
     CxxLevel {
@@ -44,7 +36,7 @@ impl BackendError {
             Self::CxxLevel { .. } => {
                 Some("leave the flag out to take the level that torch itself uses, or stay below that torch with `torch.maxver`".to_owned())
             }
-            Self::RefusedFlag { .. } | Self::Graph(_) => None,
+            Self::Graph(_) => None,
         }
     }
 }

@@ -17,7 +17,7 @@ mod torch;
 pub use backend::{Backend, Component, FrameworkPart, Lowering};
 pub use compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit};
 pub use error::BackendError;
-pub use flags::{check_user_flags, user_cxx_level};
+pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
 pub use framework::Framework;
 pub use kiln_format::{BackendName, Version};
 pub use kiln_graph::{Graph, PathRef, RootName};

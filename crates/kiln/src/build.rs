@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kiln_format::metadata::Builder;
 use kiln_format::variant::Os;
-use kiln_format::{Build, Level, OpsId, Version};
+use kiln_format::{Build, Diagnostic, Level, OpsId, Version};
 use kiln_graph::{Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
@@ -56,6 +56,16 @@ impl Checked {
         }
         project.silence();
         Ok(Self { project, matrix })
+    }
+
+    /// Makes errors of what a published kernel may not have, silenced or not: flags that compile for the machine that builds.
+    pub fn for_release(&mut self) {
+        let Some(build) = &self.project.build else { return };
+        let found = config_check::machine_flags(&self.project.root, build);
+        let remarks = &mut self.project.build_toml.diagnostics;
+        remarks.retain(|diagnostic| diagnostic.code != config_check::MACHINE_FLAG);
+        remarks.extend(found.into_iter().map(|diagnostic| Diagnostic { level: Level::Error, ..diagnostic }));
+        remarks.sort_by_key(|diagnostic| (diagnostic.span.map(|span| span.start), diagnostic.level));
     }
 
     /// The model, if the configuration has no error.

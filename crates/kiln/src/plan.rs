@@ -120,7 +120,6 @@ impl PlanError {
             Self::NoToolchain { .. } | Self::Graph(_) => "internal",
             Self::Component { source, .. } => match source {
                 BackendError::UnknownSource { .. } => "unknown-source",
-                BackendError::RefusedFlag { .. } => "refused-flag",
                 BackendError::CxxLevel { .. } => "cxx-level",
                 BackendError::Graph(_) => "internal",
             },

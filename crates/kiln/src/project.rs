@@ -9,6 +9,7 @@ use std::sync::Arc;
 use kiln_format::{Build, Diagnostic, DiagnosticReport, Level, SourceFile, render};
 use thiserror::Error;
 
+use crate::config_check::files_read_by_flags;
 use crate::globs;
 use crate::matrix::{Matrix, MatrixError};
 use crate::ops_id::SourceSet;
@@ -278,7 +279,7 @@ pub(crate) fn is_source_name(name: &str) -> bool {
 }
 
 /// The files that decide what the project in `root` is: both project files, every listed source with the sources and headers beside
-/// it, those below the include directories and `csrc`, and the shipped Python. What is not there is left out; the configuration checks report it.
+/// it, those that flags name, those below the include directories and `csrc`, and the shipped Python. What is not there is left out; the configuration checks report it.
 ///
 /// # Errors
 /// When a file of the package cannot be shipped.
@@ -298,6 +299,9 @@ pub fn source_set(root: &Path, build: &Build) -> Result<SourceSet, ShippedError>
     for source in build.framework.src().iter().chain(kernels().flat_map(|kernel| &kernel.src)) {
         add(source.as_str());
         dirs.insert(source.as_str().rsplit_once('/').map_or("", |(dir, _)| dir));
+    }
+    for file in files_read_by_flags(build) {
+        add(&file);
     }
     for dir in dirs {
         walk(root, dir, false, &mut add);

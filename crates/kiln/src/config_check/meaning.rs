@@ -1,6 +1,5 @@
 //! What the file asks for and nothing can give: variants without code, ABI versions without a torch, keys without effect.
 
-use kiln_backend::check_user_flags;
 use kiln_format::build::{Framework, StableAbi};
 use kiln_format::{BackendName, Build, Diagnostic, Spanned, Version};
 
@@ -17,7 +16,6 @@ pub(super) fn check(build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     }
     diagnostics.extend(stable_abi(build, matrix));
     diagnostics.extend(no_unit(build));
-    diagnostics.extend(refused_flags(build));
     diagnostics.extend(bounds_without_effect(build));
     diagnostics
 }
@@ -68,16 +66,6 @@ fn no_unit(build: &Build) -> Vec<Diagnostic> {
         }
     }
     diagnostics
-}
-
-/// Flags that break an extension wherever they are used.
-fn refused_flags(build: &Build) -> Vec<Diagnostic> {
-    let flags = build.framework.cxx_flags().iter().chain(build.kernels.iter().flat_map(|kernel| &kernel.cxx_flags));
-    let refused = |flag: &Spanned<String>| {
-        let error = check_user_flags(std::slice::from_ref(&flag.value)).err()?;
-        Some(Diagnostic::error("refused-flag", flag.span, error.to_string()).with_hint("remove it".to_owned()))
-    };
-    flags.filter_map(refused).collect()
 }
 
 /// Bounds say which builds of a torch or toolkit are compiled for; where nothing is compiled they say nothing.

@@ -3,6 +3,7 @@
 //! `kiln check-config` runs these checks, and so does every build before it starts anything.
 
 mod files;
+mod flags;
 mod layout;
 mod lints;
 mod meaning;
@@ -16,11 +17,13 @@ use kiln_format::{Build, Diagnostic};
 use crate::matrix::Matrix;
 
 pub use self::files::{is_input, is_translation_unit};
+pub(crate) use self::flags::{MACHINE_FLAG, files_read_by_flags, machine_flags};
 pub use self::lints::LINTS;
 
 /// All remarks on the project in `root`, in the order of its `build.toml`, which every place points into.
 pub fn check(root: &Path, build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     let mut diagnostics = files::check(root, build);
+    diagnostics.extend(flags::check(root, build));
     diagnostics.extend(layout::check(root, build));
     diagnostics.extend(meaning::check(build, matrix));
     diagnostics.extend(lints::check(build));

@@ -321,6 +321,110 @@ fn flags_that_can_never_work() {
 }
 
 #[test]
+fn flags_that_leave_a_step_without_its_object() {
+    let place = Place::with_project();
+    let flags = r#"["-S", "-MF", "x.d", "", "@more", "cpu/relu.cpp", "-I", "third_party", "-O2 -g", "-D"]"#;
+    place.edit("relu/build.toml", "depends = []", &format!("depends = []\ncxx-flags = {flags}"));
+    insta::assert_snapshot!(place.say(&["build"]), @r#"
+    exit code 1
+    --- stderr ---
+    error[refused-flag]: `-S` cannot be used: it makes the compiler do something else than to write an object
+       --> build.toml:14:14
+       |
+    14 | cxx-flags = ["-S", "-MF", "x.d", "", "@more", "cpu/relu.cpp", "-I", "third_party", "-O2 -g", "-D"]
+       |              ^^^^
+    hint: remove it
+
+    error[refused-flag]: `-MF` cannot be used: Kiln asks the compiler itself which files it reads
+       --> build.toml:14:20
+       |
+    14 | cxx-flags = ["-S", "-MF", "x.d", "", "@more", "cpu/relu.cpp", "-I", "third_party", "-O2 -g", "-D"]
+       |                    ^^^^^
+    hint: remove it
+
+    error[refused-flag]: an empty flag cannot be used: compilers take it for the name of a file
+       --> build.toml:14:34
+       |
+    14 | cxx-flags = ["-S", "-MF", "x.d", "", "@more", "cpu/relu.cpp", "-I", "third_party", "-O2 -g", "-D"]
+       |                                  ^^
+    hint: remove it
+
+    error[refused-flag]: `@more` cannot be used: flags in a file are not looked at, and an edit of it would not be noticed
+       --> build.toml:14:38
+       |
+    14 | cxx-flags = ["-S", "-MF", "x.d", "", "@more", "cpu/relu.cpp", "-I", "third_party", "-O2 -g", "-D"]
+       |                                      ^^^^^^^
+    hint: write the flags here
+
+    error[refused-flag]: `cpu/relu.cpp` cannot be used: compilers take it for the name of a file
+       --> build.toml:14:47
+       |
+    14 | cxx-flags = ["-S", "-MF", "x.d", "", "@more", "cpu/relu.cpp", "-I", "third_party", "-O2 -g", "-D"]
+       |                                               ^^^^^^^^^^^^^^
+    hint: list sources in `src`
+
+    error[refused-flag]: `-I` cannot be used: directories that only flags name are not watched, and need not exist elsewhere
+       --> build.toml:14:63
+       |
+    14 | cxx-flags = ["-S", "-MF", "x.d", "", "@more", "cpu/relu.cpp", "-I", "third_party", "-O2 -g", "-D"]
+       |                                                               ^^^^
+    hint: list the directory, which must lie in the project, in `include` as `include = ["third_party"]`
+
+    error[refused-flag]: `-O2 -g` cannot be used: it is several flags in one text
+       --> build.toml:14:84
+       |
+    14 | cxx-flags = ["-S", "-MF", "x.d", "", "@more", "cpu/relu.cpp", "-I", "third_party", "-O2 -g", "-D"]
+       |                                                                                    ^^^^^^^^
+    hint: write "-O2", "-g"
+
+    error[refused-flag]: `-D` has no value: it would take the next flag of the command for it
+       --> build.toml:14:94
+       |
+    14 | cxx-flags = ["-S", "-MF", "x.d", "", "@more", "cpu/relu.cpp", "-I", "third_party", "-O2 -g", "-D"]
+       |                                                                                              ^^^^
+    hint: add the value as the next entry, or remove the flag
+    error[configuration]: the configuration has 8 errors
+    "#);
+}
+
+#[test]
+fn flags_for_this_machine_only() {
+    let place = Place::with_project();
+    place.edit("relu/build.toml", "depends = []", "depends = []\ncxx-flags = [\"-march=native\", \"-lm\"]");
+    insta::assert_snapshot!(place.say(&["check-config"]), @r#"
+    exit code 0
+    --- stderr ---
+    warning[machine-flag]: `-march=native` compiles for the processor of the machine that builds: others may not run it, and no two agree on it
+       --> build.toml:14:14
+       |
+    14 | cxx-flags = ["-march=native", "-lm"]
+       |              ^^^^^^^^^^^^^^^
+    hint: name the processor, as in `-march=x86-64-v3`, in a kernel that is called only where it runs
+
+    warning[unused-flag]: `-lm` has no effect: it is for links, and these flags are for compiling
+       --> build.toml:14:31
+       |
+    14 | cxx-flags = ["-march=native", "-lm"]
+       |                               ^^^^^
+    hint: remove it
+    "#);
+    // Nobody publishes it, whatever the project says of it.
+    place.write("relu/kiln.toml", "[checks]\nmachine-flag = \"it is for my own machine\"\nunused-flag = \"it was there\"\n");
+    assert_eq!(place.say(&["check-config"]), "exit code 0\n");
+    insta::assert_snapshot!(place.say(&["build", "--release"]), @r#"
+    exit code 1
+    --- stderr ---
+    error[machine-flag]: `-march=native` compiles for the processor of the machine that builds: others may not run it, and no two agree on it
+       --> build.toml:14:14
+       |
+    14 | cxx-flags = ["-march=native", "-lm"]
+       |              ^^^^^^^^^^^^^^^
+    hint: name the processor, as in `-march=x86-64-v3`, in a kernel that is called only where it runs
+    error[configuration]: the configuration has 1 error
+    "#);
+}
+
+#[test]
 fn a_language_level_below_torch() {
     let place = Place::with_project();
     place.edit("relu/build.toml", "[torch]\n", "[torch]\ncxx-flags = [\"-std=c++17\"]\n");

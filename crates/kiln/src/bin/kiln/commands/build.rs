@@ -25,6 +25,9 @@ use crate::signals;
 pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     let started = Instant::now();
     let mut checked = super::open(&args.project)?;
+    if args.release {
+        checked.for_release();
+    }
     checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
     super::show_remarks(&checked, printer);
     checked.build()?;
