@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,11 +10,10 @@ use std::sync::Arc;
 use kiln_format::metadata::Builder;
 use kiln_format::variant::Os;
 use kiln_format::{Build, Diagnostic, Level, OpsId, Version};
-use kiln_graph::{Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir};
+use kiln_graph::{Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir, WorkDirError};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
 use kiln_toolchain::{Provider, Provisioner, TorchToolchain};
-use rustix::fs::{Access, access};
 
 use crate::build_error::{BuildError, Report};
 use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
@@ -23,6 +23,7 @@ use crate::floor;
 use crate::git::{self, GitTool, Scm};
 use crate::matrix::{Filters, Kind, Matrix, Selected, Selection, Set, Target, choose};
 use crate::ops_id::{self, Purpose};
+use crate::out_dir;
 use crate::package::{self, Contents, PackageError, Placed};
 use crate::plan::{BuildPlan, PlanRequest, PlannedVariant, can_build, plan};
 use crate::project::{self, Project};
@@ -63,7 +64,7 @@ impl Checked {
         let Some(build) = &self.project.build else { return };
         let found = config_check::machine_flags(&self.project.root, build);
         let remarks = &mut self.project.build_toml.diagnostics;
-        remarks.retain(|diagnostic| diagnostic.code != config_check::MACHINE_FLAG);
+        remarks.retain(|diagnostic| diagnostic.code != "machine-flag");
         remarks.extend(found.into_iter().map(|diagnostic| Diagnostic { level: Level::Error, ..diagnostic }));
         remarks.sort_by_key(|diagnostic| (diagnostic.span.map(|span| span.start), diagnostic.level));
     }
@@ -185,13 +186,17 @@ pub struct BuildReport {
 pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Services<'_>) -> Result<Prepared<'a>, BuildError> {
     let build = checked.build()?;
     let root = &checked.project.root;
+    if let Some(out) = &options.out_dir {
+        out_dir::check_place(out, root, &root.join(build.ext_dir()).join(build.python_name()))?;
+    }
     let selection = checked.choose(options.target, options.set, &with_system_torch(options.filters.clone(), &services.torch))?;
     if selection.variants.is_empty() {
         return Err(BuildError::NothingSelected { reasons: selection.reasons() });
     }
     let sources = project::source_set(root, build)?;
     let mut own: Vec<&Path> = project::OWN.iter().map(Path::new).collect();
-    own.extend(options.out_dir.as_deref().and_then(|out| out.strip_prefix(root).ok()));
+    let out = options.out_dir.as_deref().map(out_dir::resolve);
+    own.extend(out.as_deref().and_then(|out| out.strip_prefix(root).ok()));
     let scm = git::inspect(root, services.git, &own);
     if let Scm::Unusable(reason) = &scm {
         (services.events)(&Event::Warning {
@@ -243,7 +248,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
 pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildReport, BuildError> {
     let project = &prepared.checked.project;
     let out_dir = prepared.options.out_dir.clone().unwrap_or_else(|| project.root.join("build"));
-    make_out_dir(&out_dir)?;
+    out_dir::make(&out_dir, prepared.plan.variants.iter().map(|variant| variant.selected.variant.name()))?;
     replace::recover(&out_dir)?;
 
     if let (Some(floor), Some(host)) = (&prepared.floor, &prepared.host) {
@@ -284,24 +289,6 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     record.retain(|variant| out_dir.join(variant).is_dir());
     record.write(&out_dir)?;
     Ok(report)
-}
-
-/// Makes the output directory and sees that it can be written to, before anything is compiled for it.
-fn make_out_dir(out_dir: &Path) -> Result<(), BuildError> {
-    if let Err(source) = fs::create_dir_all(out_dir) {
-        let blocks = |place: &&Path| fs::symlink_metadata(place).is_ok() && !fs::metadata(place).is_ok_and(|meta| meta.is_dir());
-        let path = out_dir.to_owned();
-        return Err(match out_dir.ancestors().find(blocks) {
-            Some(by) => BuildError::OutDirBlocked { path, by: by.to_owned() },
-            None => BuildError::OutDir { what: "make", path, source },
-        });
-    }
-    // Asked, not tried: a build with nothing to do leaves no trace in the directory, not even its time.
-    access(out_dir, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| BuildError::OutDir {
-        what: "write to",
-        path: out_dir.to_owned(),
-        source: errno.into(),
-    })
 }
 
 /// Verifies and packages one variant. An error without a report means that a step of the graph has said why.
@@ -390,13 +377,13 @@ fn platform(target: Target) -> String {
 
 /// The project's `.kiln`, or, in a project that cannot be written to, a directory of the cache. Locked.
 fn open_work_dir(root: &Path, services: &Services<'_>) -> Result<LockedWorkDir, BuildError> {
-    let inside = root.join(".kiln");
+    let inside = root.join(project::WORK);
     let work_dir = match WorkDir::open(&inside) {
         Ok(work_dir) => {
             ignore_in_git(&inside);
             work_dir
         }
-        Err(error) => {
+        Err(error) if is_refused(&error) => {
             let digest = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
             let elsewhere = services.cache_dir.join("work").join(digest.get(..32).unwrap_or(&digest));
             match WorkDir::open(&elsewhere) {
@@ -404,8 +391,16 @@ fn open_work_dir(root: &Path, services: &Services<'_>) -> Result<LockedWorkDir, 
                 Err(_) => return Err(error.into()),
             }
         }
+        Err(_) if fs::symlink_metadata(&inside).is_ok() && !inside.is_dir() => return Err(BuildError::WorkDirTaken { path: inside }),
+        Err(error) => return Err(error.into()),
     };
     Ok(work_dir.lock(None, &services.interrupt, &mut |pid| (services.events)(&Event::Waiting { pid }))?)
+}
+
+/// Whether nobody may write there: no fault of what stands in the place.
+fn is_refused(error: &WorkDirError) -> bool {
+    let WorkDirError::Io { source, .. } = error else { return false };
+    matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
 /// Keeps git from offering the work directory for a commit. Not worth an error: the directory works without it.

@@ -106,6 +106,26 @@ pub enum BuildError {
         /// What stands in the way.
         by: PathBuf,
     },
+    /// The output directory lies where the next build would read it.
+    #[error("the output directory `{}` lies in {place}", path.display())]
+    OutDirInside {
+        /// The directory.
+        path: PathBuf,
+        /// What it lies in, for people.
+        place: &'static str,
+    },
+    /// Something that is no directory, and that Kiln has not made, stands where Kiln makes one.
+    #[error("`{}` is not a directory, and a build makes one there", path.display())]
+    PlaceTaken {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Something that is no directory stands in the place of the work directory.
+    #[error("`{}` is not a directory, and a build works there", path.display())]
+    WorkDirTaken {
+        /// The path.
+        path: PathBuf,
+    },
     /// What a killed build left in the output directory cannot be put right.
     #[error(transparent)]
     Recover(#[from] ReplaceError),
@@ -136,8 +156,9 @@ impl BuildError {
             Self::ReleaseFloor { .. } => "configuration",
             Self::Plan(error) => error.code(),
             Self::WorkDir(WorkDirError::Interrupted { .. }) => "interrupted",
-            Self::WorkDir(_) => "work-directory",
-            Self::OutDir { .. } | Self::OutDirBlocked { .. } | Self::Recover(_) | Self::Record(_) => "output",
+            Self::WorkDir(_) | Self::WorkDirTaken { .. } => "work-directory",
+            Self::OutDirInside { .. } => "usage",
+            Self::OutDir { .. } | Self::OutDirBlocked { .. } | Self::PlaceTaken { .. } | Self::Recover(_) | Self::Record(_) => "output",
         }
     }
 
@@ -154,6 +175,8 @@ impl BuildError {
             Self::Plan(error) => error.hint(),
             Self::Shipped(error) => error.hint().map(str::to_owned),
             Self::OutDir { .. } | Self::OutDirBlocked { .. } => Some("`--out DIR` puts the variants elsewhere".to_owned()),
+            Self::OutDirInside { .. } => Some("choose a directory outside it with `--out`".to_owned()),
+            Self::PlaceTaken { .. } | Self::WorkDirTaken { .. } => Some("remove it, or give it another name".to_owned()),
             Self::Recover(error) => error.hint().map(str::to_owned),
             Self::WorkDir(WorkDirError::Io { .. }) => {
                 Some("work needs a directory there, or a cache directory that can be written to".to_owned())

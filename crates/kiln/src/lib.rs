@@ -16,6 +16,7 @@ pub mod hash;
 pub mod matrix;
 pub mod ops_id;
 pub mod ops_py;
+pub mod out_dir;
 pub mod package;
 pub mod plan;
 pub mod project;

@@ -19,7 +19,9 @@ use crate::shipped::{ShippedError, shipped_files};
 /// Name of the project file.
 pub const BUILD_TOML: &str = "build.toml";
 /// Names in a project that are Kiln's own outputs: never read as sources, never counted as changes.
-pub const OWN: [&str; 2] = ["build", ".kiln"];
+pub const OWN: [&str; 2] = ["build", WORK];
+/// Name of the directory that work is done in.
+pub const WORK: &str = ".kiln";
 /// A directory that every compiler looks for headers in when the project has it, whether listed or not.
 pub const CSRC: &str = "csrc";
 
@@ -74,6 +76,12 @@ pub enum ProjectError {
     /// A directory stands where a file should be.
     #[error("`{}` is a directory, not a file", path.display())]
     NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A pipe, a socket or a device stands where a file should be: reading it might never end.
+    #[error("`{}` is neither a file nor a directory", path.display())]
+    Special {
         /// The path.
         path: PathBuf,
     },
@@ -245,6 +253,9 @@ impl Project {
 
 /// The text of a file, which messages call `shown`; none if there is no such file.
 pub(crate) fn read_text(path: &Path, shown: &str) -> Result<Option<String>, ProjectError> {
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+        return Err(ProjectError::Special { path: shown.into() });
+    }
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -242,7 +242,7 @@ mod tests {
           |
         3 | missing-file = "x"
           | ^^^^^^^^^^^^
-          = allowed here: `arch-flag`, `duplicate-backend`, `duplicate-source`, `layout`, `leading-dot`, `license-id`, `noarch-backend`, `not-loadable`, `not-portable`, `own-registration`, `unknown-arch`, `unused-dependency`, `unused-exclude`, `unused-kernel`, `unused-key`, `unused-source`, `unused-stable-abi`
+          = allowed here: `arch-flag`, `duplicate-backend`, `duplicate-source`, `layout`, `leading-dot`, `license-id`, `machine-flag`, `noarch-backend`, `not-loadable`, `not-portable`, `own-registration`, `unknown-arch`, `unused-dependency`, `unused-exclude`, `unused-flag`, `unused-kernel`, `unused-key`, `unused-source`, `unused-stable-abi`
         hint: errors cannot be silenced
 
         error[invalid-value]: `unused-source` needs a reason

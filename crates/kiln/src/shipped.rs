@@ -1,8 +1,9 @@
 //! Which files of the Python package are shipped in a variant directory.
 //!
 //! Every regular file whose extension the project ships (`pyext`), at any depth, under its own relative path. Left out: bytecode,
-//! and a top-level `_ops.py`, because the generated one takes that name. Links are followed as long as they stay inside the project:
-//! a variant holds no links.
+//! a top-level `_ops.py`, because the generated one takes that name, and the links that editors lock files with (`.#name`). Links are
+//! followed as long as they stay inside the project: a variant holds no links. What has a shipped name and is no file is an error, and so
+//! is a link that leads nowhere under such a name or under one without an extension, which may stand for a directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,6 +32,18 @@ pub enum ShippedError {
         /// The link, relative to the project.
         path: String,
     },
+    /// A link to nothing.
+    #[error("`{path}` is a link that leads nowhere")]
+    Dangling {
+        /// The link, relative to the project.
+        path: String,
+    },
+    /// A pipe, a socket or a device under a name that is shipped. Reading it might never end.
+    #[error("`{path}` is neither a file nor a directory")]
+    Special {
+        /// Its path, relative to the project.
+        path: String,
+    },
     /// A link to a directory that holds the link.
     #[error("`{path}` is a link to a directory that contains it")]
     Loop {
@@ -56,7 +69,8 @@ impl ShippedError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Escapes { .. } => Some("copy what it leads to into the project: a variant must be whole without it"),
-            Self::Loop { .. } => Some("remove the link"),
+            Self::Loop { .. } | Self::Dangling { .. } => Some("remove the link"),
+            Self::Special { .. } => Some("remove it, or move it out of the package"),
             Self::Name { .. } | Self::Reserved { .. } => Some("rename the file, or leave its extension out of `pyext`"),
             Self::Io { .. } => None,
         }
@@ -115,15 +129,20 @@ impl Walk<'_> {
 
     fn entry(&mut self, path: PathBuf, parent: &str) -> Result<(), ShippedError> {
         let io = |source| ShippedError::Io { path: path.clone(), source };
+        let shown = || self.in_project(&[parent, &path.file_name().unwrap_or_default().to_string_lossy()].join("/"));
         let meta = match fs::metadata(&path) {
             Ok(meta) => meta,
-            // A dangling link matters only when it would be shipped.
-            Err(e) if e.kind() == io::ErrorKind::NotFound && !self.is_shipped(&path) => return Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let matters = self.is_shipped(&path) || path.extension().is_none();
+                return if matters && !is_lock(&path) { Err(ShippedError::Dangling { path: shown() }) } else { Ok(()) };
+            }
             Err(e) => return Err(io(e)),
         };
-        let ships = meta.is_file() && self.is_shipped(&path);
-        if !meta.is_dir() && !ships {
+        if !meta.is_dir() && !self.is_shipped(&path) {
             return Ok(());
+        }
+        if !meta.is_dir() && !meta.is_file() {
+            return Err(ShippedError::Special { path: shown() });
         }
         let name = path.file_name().unwrap_or_default();
         if meta.is_dir() && name == "__pycache__" {
@@ -160,8 +179,14 @@ impl Walk<'_> {
     }
 
     fn in_project(&self, relative: &str) -> String {
+        let relative = relative.trim_start_matches('/');
         if relative.is_empty() { self.package.to_owned() } else { format!("{}/{relative}", self.package) }
     }
+}
+
+/// Whether a name is that of a link to nothing with which editors mark a file that is being edited.
+fn is_lock(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".#"))
 }
 
 #[cfg(test)]
@@ -240,7 +265,27 @@ mod tests {
         assert_eq!(shipped(&tmp, &[]).unwrap_err(), "`ext/pkg/a/up` is a link to a directory that contains it");
         fs::remove_file(tmp.path().join("ext/pkg/a/up")).unwrap();
         symlink("gone.py", tmp.path().join("ext/pkg/a/b.py")).unwrap();
-        assert!(shipped(&tmp, &[]).unwrap_err().starts_with("failed to read `"));
+        assert_eq!(shipped(&tmp, &[]).unwrap_err(), "`ext/pkg/a/b.py` is a link that leads nowhere");
+        fs::rename(tmp.path().join("ext/pkg/a/b.py"), tmp.path().join("ext/pkg/a/b")).unwrap();
+        assert_eq!(shipped(&tmp, &[]).unwrap_err(), "`ext/pkg/a/b` is a link that leads nowhere", "it may have been a directory");
+        fs::rename(tmp.path().join("ext/pkg/a/b"), tmp.path().join("ext/pkg/.#b.py")).unwrap();
+        assert_eq!(shipped(&tmp, &[]).unwrap(), ["a/__init__.py"], "an editor's lock");
+    }
+
+    #[test]
+    fn what_cannot_be_read_to_its_end_is_refused() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let tmp = project(&["ext/pkg/a.py"]);
+        let pipe = |name: &str| mknodat(CWD, tmp.path().join("ext/pkg").join(name), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        pipe("pipe");
+        assert_eq!(shipped(&tmp, &["json"]).unwrap(), ["a.py"], "nobody asked for it");
+        pipe("data.json");
+        assert_eq!(shipped(&tmp, &["json"]).unwrap_err(), "`ext/pkg/data.json` is neither a file nor a directory");
+        symlink("/dev/zero", tmp.path().join("ext/pkg/b.py")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(tmp.path().join("ext/pkg/a0.py")).unwrap();
+        assert_eq!(shipped(&tmp, &[]).unwrap_err(), "`ext/pkg/a0.py` is neither a file nor a directory");
+        fs::remove_file(tmp.path().join("ext/pkg/a0.py")).unwrap();
+        assert_eq!(shipped(&tmp, &[]).unwrap_err(), "`ext/pkg/b.py` is neither a file nor a directory");
     }
 
     #[test]

@@ -6,9 +6,6 @@ use kiln_backend::{FlagFault, FlagList, audit_flags};
 use kiln_format::build::KernelOptions;
 use kiln_format::{Build, Diagnostic, ProjectPath, Spanned};
 
-/// The code of flags that compile for the machine that builds.
-pub(crate) const MACHINE_FLAG: &str = "machine-flag";
-
 pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
     lists(build).into_iter().flat_map(|(list, flags)| of_list(root, list, flags)).collect()
 }
@@ -16,7 +13,7 @@ pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
 /// The remarks on flags that compile for the machine that builds.
 pub(crate) fn machine_flags(root: &Path, build: &Build) -> Vec<Diagnostic> {
     let mut found = check(root, build);
-    found.retain(|diagnostic| diagnostic.code == MACHINE_FLAG);
+    found.retain(|diagnostic| diagnostic.code == "machine-flag");
     found
 }
 
@@ -40,7 +37,7 @@ fn of_list(root: &Path, list: FlagList, flags: &[Spanned<String>]) -> Vec<Diagno
     let texts: Vec<&str> = flags.iter().map(|flag| flag.as_str()).collect();
     let remark = |(span, fault): (_, FlagFault)| match fault {
         FlagFault::Refused { message, hint } => Some(Diagnostic::error("refused-flag", span, message).with_hint(hint)),
-        FlagFault::MachineBound { message, hint } => Some(Diagnostic::warning(MACHINE_FLAG, span, message).with_hint(hint)),
+        FlagFault::MachineBound { message, hint } => Some(Diagnostic::warning("machine-flag", span, message).with_hint(hint)),
         FlagFault::NoEffect { message, hint } => Some(Diagnostic::warning("unused-flag", span, message).with_hint(hint)),
         FlagFault::Reads { flag, path } => unreadable(root, &path).map(|why| {
             let hint = "write the path of a file of the project, from where `build.toml` is".to_owned();

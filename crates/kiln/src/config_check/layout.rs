@@ -6,6 +6,8 @@ use std::path::Path;
 use kiln_format::{Build, Diagnostic};
 
 use super::files::is_near;
+use crate::build_error::causes;
+use crate::shipped::{ShippedError, shipped_files};
 use crate::{ops_py, package};
 
 pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
@@ -51,6 +53,15 @@ pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
     if has(ops_py::FILE_NAME) {
         let message = format!("`{package}/{}` is not shipped: the generated one takes its place", ops_py::FILE_NAME);
         diagnostics.push(Diagnostic::note("layout", at, message));
+    }
+    if let Err(fault) = shipped_files(root, &package, &build.shipped_extensions()) {
+        // What is generated has been reported above.
+        if !matches!(fault, ShippedError::Reserved { .. }) || diagnostics.is_empty() {
+            let causes = causes(&fault);
+            let cause = causes.first().map(String::as_str);
+            let error = Diagnostic::error("package", at, fault.to_string()).with_hint(fault.hint().map(str::to_owned));
+            diagnostics.push(cause.iter().fold(error, |error, cause| error.with_note((*cause).to_owned())));
+        }
     }
     diagnostics
 }

@@ -17,7 +17,7 @@ use kiln_format::{Build, Diagnostic};
 use crate::matrix::Matrix;
 
 pub use self::files::{is_input, is_translation_unit};
-pub(crate) use self::flags::{MACHINE_FLAG, files_read_by_flags, machine_flags};
+pub(crate) use self::flags::{files_read_by_flags, machine_flags};
 pub use self::lints::LINTS;
 
 /// All remarks on the project in `root`, in the order of its `build.toml`, which every place points into.

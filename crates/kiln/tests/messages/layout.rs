@@ -165,12 +165,17 @@ fn a_package_file_outside_the_project() {
     let place = Place::with_project();
     place.write("secret.py", "");
     place.link("relu/torch-ext/relu/secret.py", "../../../secret.py");
-    insta::assert_snapshot!(place.say(&["build"]), @"
+    insta::assert_snapshot!(place.say(&["build"]), @r#"
     exit code 1
     --- stderr ---
     error[package]: `torch-ext/relu/secret.py` is a link that leaves the project
+      --> build.toml:2:8
+      |
+    2 | name = "relu"
+      |        ^^^^^^
     hint: copy what it leads to into the project: a variant must be whole without it
-    ");
+    error[configuration]: the configuration has 1 error
+    "#);
 }
 
 #[test]

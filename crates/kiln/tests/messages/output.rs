@@ -116,43 +116,62 @@ fn the_place_of_a_variant_taken_by_something_else() {
     let variant = format!("relu/build/{VARIANT}");
     place.write(&variant, "a file");
     insta::assert_snapshot!(place.say(&["build", "-j1"]), @"
-    exit code 0
+    exit code 1
     --- stderr ---
-       Compiling torch-ext/binding.cpp
-       Compiling cpu/relu.cpp
-       Compiling module_init.c
-         Linking _relu_cpu_[id].abi3.so
-        Packaged [dir]/relu/build/torch215-cxx11-cpu-x86_64-linux
-        Finished 1 of 1 variant (1 changed), 8 steps ran, 0 up to date, in [n] s
+    error[output]: `[dir]/relu/build/torch215-cxx11-cpu-x86_64-linux` is not a directory, and a build makes one there
+    hint: remove it, or give it another name
     ");
-    assert!(place.path(&variant).join("metadata.json").is_file());
+    assert_eq!(fs::read_to_string(place.path(&variant)).unwrap(), "a file");
 
-    fs::remove_dir_all(place.path(&variant)).unwrap();
+    fs::remove_file(place.path(&variant)).unwrap();
     place.write("precious/data", "kept");
     place.link(&variant, "../../precious");
-    insta::assert_snapshot!(place.say(&["build", "-j1"]), @"
-    exit code 0
-    --- stderr ---
-        Packaged [dir]/relu/build/torch215-cxx11-cpu-x86_64-linux
-        Finished 1 of 1 variant (1 changed), 0 steps ran, 8 up to date, in [n] s
-    ");
-    assert!(fs::symlink_metadata(place.path(&variant)).unwrap().is_dir());
+    assert!(place.say(&["build"]).starts_with("exit code 1\n--- stderr ---\nerror[output]: "));
+    assert!(fs::symlink_metadata(place.path(&variant)).unwrap().is_symlink());
     assert_eq!(fs::read_to_string(place.path("precious/data")).unwrap(), "kept");
+}
+
+#[test]
+fn an_output_directory_that_the_next_build_would_read() {
+    let place = Place::with_project();
+    place.link("relu/link", "torch-ext/relu");
+    insta::assert_snapshot!(place.say(&["build", "--out", "link/../relu/out"]), @"
+    exit code 2
+    --- stderr ---
+    error[usage]: the output directory `[dir]/relu/link/../relu/out` lies in the Python package, which is shipped
+    hint: choose a directory outside it with `--out`
+    ");
+    insta::assert_snapshot!(place.say(&["build", "--out", ".kiln/out"]), @"
+    exit code 2
+    --- stderr ---
+    error[usage]: the output directory `[dir]/relu/.kiln/out` lies in the work directory, which is cleaned
+    hint: choose a directory outside it with `--out`
+    ");
 }
 
 #[test]
 fn nowhere_to_work() {
     let place = Place::with_project();
-    place.write("relu/.kiln", "");
-    assert_eq!(place.run(&["build"]).code, Some(0), "the cache has a place for it");
-    fs::remove_dir_all(place.path("cache/work")).unwrap();
-    place.write("cache/work", "");
+    place.write("relu/.kiln", "mine");
     insta::assert_snapshot!(place.say(&["build"]), @"
     exit code 1
     --- stderr ---
-    error[work-directory]: cannot use `[dir]/relu/.kiln`: File exists (os error 17)
+    error[work-directory]: `[dir]/relu/.kiln` is not a directory, and a build works there
+    hint: remove it, or give it another name
+    ");
+    assert_eq!(fs::read_to_string(place.path("relu/.kiln")).unwrap(), "mine");
+
+    let place = Place::with_project();
+    place.set_mode("relu", 0o555);
+    place.write("cache/work", "");
+    let place = place.into_unprivileged();
+    insta::assert_snapshot!(place.say(&["build", "--out", "../home/out"]), @"
+    exit code 1
+    --- stderr ---
+    error[work-directory]: cannot use `[dir]/relu/.kiln`: Permission denied (os error 13)
     hint: work needs a directory there, or a cache directory that can be written to
     ");
+    place.set_mode("relu", 0o755);
 
     let place = Place::with_project().into_unprivileged();
     place.set_mode("cache", 0o555);

@@ -45,10 +45,14 @@ fn by_hand(place: &Place, run: &crate::Run, directory: &str) -> String {
 #[test]
 fn the_shown_command_fails_in_the_same_way_by_hand() {
     let place = Place::with_project();
-    // A directory of headers that only counts from within the project, and a flag that a shell would take apart.
-    place.edit("relu/build.toml", "depends = []", "depends = []\ncxx-flags = [\"-Ion the side\", \"-DTEXT=\\\"it's $HOME\\\"\"]");
+    // A header that is only found from within the project, and a flag that a shell would take apart.
+    place.edit(
+        "relu/build.toml",
+        "depends = []",
+        "depends = []\ncxx-flags = [\"-include\", \"on the side/found.h\", \"-DTEXT=\\\"it's $HOME\\\"\"]",
+    );
     place.write("relu/on the side/found.h", "#define FOUND 1\n");
-    place.write("relu/cpu/relu.cpp", "#include <found.h>\nstatic_assert(sizeof(TEXT) == 11);\n#error found and meant to fail\n");
+    place.write("relu/cpu/relu.cpp", "static_assert(sizeof(TEXT) == 10 + FOUND);\n#error found and meant to fail\n");
     for (run, directory) in [(place.run(&["build", "-j1"]), "relu"), (place.run_in("home", &["build", "-j1", "../relu"]), "home")] {
         let said = by_hand(&place, &run, directory);
         assert!(said.contains("#error found and meant to fail"), "{said}");

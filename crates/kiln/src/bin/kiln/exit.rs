@@ -75,7 +75,7 @@ impl Failure {
 impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
         let exit = match &error {
-            BuildError::Choose(_) | BuildError::OpsId(_) => Exit::Usage,
+            BuildError::Choose(_) | BuildError::OpsId(_) | BuildError::OutDirInside { .. } => Exit::Usage,
             BuildError::WorkDir(kiln_graph::WorkDirError::Interrupted { .. })
             | BuildError::Toolchain(kiln_toolchain::Error::Interrupted) => Exit::Interrupted,
             _ => Exit::Failure,

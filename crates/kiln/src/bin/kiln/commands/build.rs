@@ -56,10 +56,6 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     };
     let filters = super::filters(&args.filter)?;
     let out_dir = args.out.as_ref().map(|dir| settings.environment.current_dir.join(dir));
-    if let Some(dir) = &out_dir {
-        let build = checked.build()?;
-        outside(dir, &root.join(build.ext_dir()).join(build.python_name()))?;
-    }
     if let TorchSource::System(toolchain) = &torch {
         fits(&toolchain.version, &filters.torch)?;
     }
@@ -111,15 +107,6 @@ fn fits(installed: &Version, wanted: &[Version]) -> Result<(), Failure> {
         Some(other) => Err(Failure::usage(format!("`--torch {other}`: the Python of `--torch-from` has torch {installed}"))
             .hint("leave out one of the two options")),
     }
-}
-
-/// Refuses an output directory in the Python package: each build would ship what the last one made.
-fn outside(out: &Path, package: &Path) -> Result<(), Failure> {
-    if out.starts_with(package) {
-        let message = format!("`--out {}` lies in the Python package, which is shipped", out.display());
-        return Err(Failure::usage(message).hint("choose a directory outside it"));
-    }
-    Ok(())
 }
 
 /// The torch of an installed Python.
@@ -242,15 +229,7 @@ fn print_plan(prepared: &Prepared<'_>, format: MessageFormat, printer: &Printer)
 
 #[cfg(test)]
 mod tests {
-    use super::{Path, Version, fits, outside};
-
-    #[test]
-    fn no_build_ships_the_last_one() {
-        let package = Path::new("/p/torch-ext/tiny");
-        assert!(outside(Path::new("/p/torch-ext/tiny_out"), package).is_ok());
-        let refused = ["/p/torch-ext/tiny", "/p/torch-ext/tiny/out"].map(|out| outside(Path::new(out), package).unwrap_err().message);
-        assert_eq!(refused[1], "`--out /p/torch-ext/tiny/out` lies in the Python package, which is shipped");
-    }
+    use super::{Version, fits};
 
     #[test]
     fn an_installed_torch_is_used_for_its_own_release_only() {
