@@ -15,6 +15,7 @@ mod index;
 pub mod make_catalog;
 mod names;
 mod part;
+mod process;
 mod provision;
 mod store;
 pub mod stubs;

@@ -1,17 +1,20 @@
 //! An existing Python that has torch, as a provider of the torch toolchain (`--torch-from PYTHON`).
 //!
 //! The Python is asked once where its packages are, importing nothing but `sysconfig`; torch is never imported. What it says
-//! and what torch's libraries export is kept in the cache directory, and believed as long as the files are the same.
+//! and what torch's libraries export is kept in the cache directory, and believed as long as the files are the same. Virtual
+//! environments, conda's and the system's Pythons differ in where torch's parts are; `place` knows.
 
 mod ask;
 mod exports;
+mod place;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use kiln_format::Version;
-use kiln_graph::{PathRef, RootBinding, RootKind, RootName};
+use kiln_graph::{Interrupt, PathRef, RootBinding, RootKind, RootName};
 
 use crate::names::LibraryExports;
 use crate::toolchain::{CxxLevel, Provider, TorchToolchain};
@@ -19,6 +22,9 @@ use crate::version_py::VersionPy;
 
 /// The oldest torch whose headers and limited-API registration kernels can be built with.
 const OLDEST: (u64, u64) = (2, 9);
+
+/// How long a Python may take to say where its packages are: on a network's file system the start alone takes many seconds.
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Which Python, and what is needed to ask it.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +37,10 @@ pub struct SystemSearch<'a> {
     pub ambient: &'a [(OsString, OsString)],
     /// Where to keep what was found. Made when missing.
     pub cache_dir: &'a Path,
+    /// How long the Python may take to answer; usually [`ANSWER_LIMIT`].
+    pub limit: Duration,
+    /// Ends the wait for an answer.
+    pub interrupt: &'a Interrupt,
 }
 
 /// The torch of a Python.
@@ -38,6 +48,8 @@ pub struct SystemSearch<'a> {
 pub struct SystemTorch {
     /// The toolchain.
     pub toolchain: TorchToolchain,
+    /// The release of the Python: `3.11.7`.
+    pub python_version: String,
     /// The directory of Python's own headers. It need not exist.
     pub python_include: PathBuf,
     /// How many processes were started: 0 or 1.
@@ -85,6 +97,9 @@ pub enum SystemError {
         /// What is wrong.
         reason: String,
     },
+    /// The user does not want to wait for its answer.
+    #[error("interrupted while a Python was asked")]
+    Interrupted,
     /// The cache cannot be written.
     #[error("cannot write `{}`: {source}", path.display())]
     Cache {
@@ -110,7 +125,10 @@ impl SystemError {
             }
             Self::TooOld { .. } => Some("install a newer torch into it, or leave out `--torch-from`".to_owned()),
             Self::Damaged { .. } => Some("install torch again".to_owned()),
-            Self::NotPython { .. } | Self::Cache { .. } => None,
+            Self::Cache { .. } => {
+                Some("what is known of a Python is kept in the cache directory: `--cache-dir DIR` chooses another".to_owned())
+            }
+            Self::NotPython { .. } | Self::Interrupted => None,
         }
     }
 
@@ -126,28 +144,26 @@ impl SystemError {
 pub fn torch_from(search: &SystemSearch<'_>) -> Result<SystemTorch, SystemError> {
     let python = ask::resolve(search)?;
     let (answer, probes) = ask::ask(&python, search)?;
-    let Some(site_packages) = answer.packages.iter().find(|dir| dir.join("torch/version.py").is_file()) else {
-        return Err(SystemError::NoTorch { python, directories: answer.packages });
+    let Some(torch) = place::find(&answer) else {
+        let (there, not): (Vec<_>, Vec<_>) = answer.packages.into_iter().partition(|dir| dir.is_dir());
+        return Err(SystemError::NoTorch { python, directories: if there.is_empty() { not } else { there } });
     };
-    let damaged = |reason: String| SystemError::Damaged { site_packages: site_packages.clone(), reason };
-    let version_py = std::fs::read_to_string(site_packages.join("torch/version.py")).map_err(|cause| damaged(cause.to_string()))?;
+    let damaged = |reason: String| SystemError::Damaged { site_packages: torch.site.clone(), reason };
+    let version_py = std::fs::read_to_string(torch.package.join("version.py")).map_err(|cause| damaged(cause.to_string()))?;
     let VersionPy { version, cuda, .. } = VersionPy::parse(&version_py).map_err(damaged)?;
     if (version.major(), version.minor()) < OLDEST {
         return Err(SystemError::TooOld { python, version });
     }
-    for dir in INCLUDE_DIRS {
-        if !site_packages.join(dir).is_dir() {
-            return Err(damaged(format!("it has no `{dir}`")));
-        }
-    }
-    let exports = exports::read(site_packages, search.cache_dir)?;
-    let identity = identity(&version_py, &record(site_packages), &exports);
+    let (dir, include_dirs) = torch.headers(&answer).map_err(damaged)?;
+    let libraries = torch.libraries(&answer).map_err(damaged)?;
+    let exports = exports::read(&torch.site, &libraries, search.cache_dir)?;
+    let identity = identity(&version_py, &record(&torch.site), &exports);
     let root = RootName::new(format!("torch-{version}-system-{}", identity.get(..16).unwrap_or(&identity)));
     let toolchain = TorchToolchain {
         cxx_level: CxxLevel::of_torch(&version),
-        include_dirs: INCLUDE_DIRS.iter().map(|dir| PathRef { root: root.clone(), path: (*dir).to_owned() }).collect(),
-        binding: RootBinding { dir: site_packages.clone(), kind: RootKind::Mutable },
-        provider: Provider::System { python, site_packages: site_packages.clone() },
+        include_dirs: include_dirs.map(|dir| PathRef { root: root.clone(), path: dir.to_owned() }).into(),
+        binding: RootBinding { dir, kind: RootKind::Mutable },
+        provider: Provider::System { python, site_packages: torch.site },
         version,
         cuda,
         root,
@@ -155,10 +171,8 @@ pub fn torch_from(search: &SystemSearch<'_>) -> Result<SystemTorch, SystemError>
         identity,
         terms: Vec::new(),
     };
-    Ok(SystemTorch { toolchain, python_include: answer.include, probes })
+    Ok(SystemTorch { toolchain, python_version: answer.version, python_include: answer.include, probes })
 }
-
-const INCLUDE_DIRS: &[&str] = &["torch/include", "torch/include/torch/csrc/api/include"];
 
 /// The text of torch's `RECORD`: every file of the installation with its digest. Empty for one that has none (a build from
 /// source).

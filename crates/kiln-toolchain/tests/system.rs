@@ -6,9 +6,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use kiln_graph::RootKind;
-use kiln_toolchain::system::{SystemError, SystemSearch, SystemTorch, torch_from};
+use kiln_graph::{Interrupt, RootKind};
+use kiln_toolchain::system::{ANSWER_LIMIT, SystemError, SystemSearch, SystemTorch, torch_from};
 use kiln_toolchain::{CxxLevel, Provider};
 
 struct Place {
@@ -59,7 +60,12 @@ impl Place {
     }
 
     fn find(&self, python: &Path) -> Result<SystemTorch, SystemError> {
-        torch_from(&SystemSearch { python, path: &self.path, ambient: &[], cache_dir: &self.dir.path().join("cache") })
+        self.find_within(python, ANSWER_LIMIT)
+    }
+
+    fn find_within(&self, python: &Path, limit: Duration) -> Result<SystemTorch, SystemError> {
+        let (cache_dir, interrupt) = (self.dir.path().join("cache"), Interrupt::new());
+        torch_from(&SystemSearch { python, path: &self.path, ambient: &[], cache_dir: &cache_dir, limit, interrupt: &interrupt })
     }
 }
 
@@ -71,8 +77,9 @@ fn run(dir: &Path, program: &str, args: &[&str]) {
 #[test]
 fn an_installed_torch_is_a_toolchain() {
     let place = Place::with_torch("2.13.0+cu130");
-    let SystemTorch { toolchain, python_include, probes } = place.find(&place.python()).unwrap();
+    let SystemTorch { toolchain, python_version, python_include, probes } = place.find(&place.python()).unwrap();
     assert_eq!(probes, 1);
+    assert!(python_version.starts_with("3."), "{python_version}");
     assert!(python_include.is_absolute() && python_include.to_str().unwrap().contains("python3"), "{python_include:?}");
     assert_eq!((toolchain.version.as_str(), toolchain.cuda.as_ref().unwrap().as_str()), ("2.13.0", "13.0"));
     assert_eq!(toolchain.cxx_level, CxxLevel::Gnu20);
@@ -144,6 +151,8 @@ fn a_name_on_path_is_enough() {
         path: bin.as_os_str(),
         ambient: &[],
         cache_dir: &place.dir.path().join("cache"),
+        limit: ANSWER_LIMIT,
+        interrupt: &Interrupt::new(),
     });
     let toolchain = found.unwrap().toolchain;
     assert_eq!((toolchain.version.as_str(), toolchain.cxx_level), ("2.11.0", CxxLevel::Gnu17));
@@ -199,4 +208,105 @@ fn what_cannot_provide_torch_says_why() {
     the torch in `DIR/venv/lib/pythonX/site-packages` cannot be used: `DIR/venv/lib/pythonX/site-packages/torch/lib/libc10.so`: not an ELF file
     install torch again
     ");
+}
+
+/// A program of the place's `bin` that starts the environment's Python after `before`.
+fn wrapper(place: &Place, before: &str) -> PathBuf {
+    let script = place.dir.path().join("python-wrapper");
+    std::fs::write(&script, format!("#!/bin/sh\n{before}\nexec '{}' \"$@\"\n", place.python().display())).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    script
+}
+
+#[test]
+fn start_up_code_may_print_and_replace_what_it_likes() {
+    let place = Place::with_torch("2.13.0");
+    place.write("sitecustomize.py", "import atexit, io, sys\nprint('welcome\\0to >kiln\\0 this\\0kiln')\nsys.stdout.flush()\nsys.stdout = io.StringIO()\natexit.register(lambda: sys.__stdout__.write('bye'))\n");
+    assert_eq!(place.find(&place.python()).unwrap().toolchain.version.as_str(), "2.13.0");
+    // A Python that fails on its way out has answered.
+    let failing = wrapper(&place, &format!("'{}' \"$@\"\nexit 3", place.python().display()));
+    assert_eq!(place.find(&failing).unwrap().toolchain.version.as_str(), "2.13.0");
+}
+
+#[test]
+fn a_python_that_hangs_is_ended() {
+    let place = Place::with_torch("2.13.0");
+    place.write("sitecustomize.py", "import time\ntime.sleep(1000)\n");
+    let error = place.find_within(&place.python(), Duration::from_secs(3)).unwrap_err();
+    assert_eq!(error.to_string(), format!("`{}` does not work as a Python: it gave no answer in 3 s", place.python().display()));
+    // A slow one is waited for.
+    place.write("sitecustomize.py", "import time\ntime.sleep(1)\n");
+    assert_eq!(place.find(&place.python()).unwrap().probes, 1);
+}
+
+#[test]
+fn an_old_python_is_named() {
+    let place = Place::new();
+    let old = wrapper(&place, "printf '\\000kiln<2.7.18\\000/usr\\000/usr>kiln\\000'\nexit 0");
+    assert_eq!(place.find(&old).unwrap_err().to_string(), format!("`{}` does not work as a Python: it is Python 2.7.18", old.display()));
+}
+
+#[test]
+fn torch_of_the_users_packages_and_of_path_files() {
+    let place = Place::with_torch("2.13.0");
+    // Elsewhere, and named by a `.pth` file, as an installation in place of older tools leaves it.
+    let elsewhere = place.dir.path().join("src/pytorch");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    std::fs::rename(place.site().join("torch"), elsewhere.join("torch")).unwrap();
+    assert!(matches!(place.find(&place.python()), Err(SystemError::NoTorch { .. })));
+    place.write("easy-install.pth", &format!("{}\n", elsewhere.display()));
+    let found = place.find(&place.python()).unwrap();
+    assert_eq!((found.toolchain.binding.dir, found.probes), (elsewhere.clone(), 1));
+    assert_eq!(place.find(&place.python()).unwrap().probes, 0);
+    std::fs::remove_file(place.site().join("easy-install.pth")).unwrap();
+    assert!(matches!(place.find(&place.python()), Err(SystemError::NoTorch { .. })));
+    // The newer way: a module that maps names.
+    let mapping = format!(
+        "from __future__ import annotations\nMAPPING: dict[str, str] = {{'functorch': '/f', 'torch': '{}/torch'}}\n",
+        elsewhere.display()
+    );
+    place.write("__editable___torch_2_13_0_finder.py", &mapping);
+    assert_eq!(place.find(&place.python()).unwrap().toolchain.binding.dir, elsewhere);
+}
+
+#[test]
+fn torch_as_conda_packages_it() {
+    let place = Place::with_torch("2.13.0");
+    let (prefix, site) = (place.dir.path().join("venv"), place.site());
+    // Headers and libraries stand with those of all packages.
+    std::fs::remove_dir_all(prefix.join("include")).unwrap();
+    std::fs::rename(site.join("torch/include"), prefix.join("include")).unwrap();
+    for name in ["libc10.so", "libtorch_cpu.so"] {
+        std::fs::rename(site.join("torch/lib").join(name), prefix.join("lib").join(name)).unwrap();
+    }
+    let toolchain = place.find(&place.python()).unwrap().toolchain;
+    assert_eq!(toolchain.binding.dir, prefix);
+    let dirs: Vec<&str> = toolchain.include_dirs.iter().map(|dir| dir.path.as_str()).collect();
+    assert_eq!(dirs, ["include", "include/torch/csrc/api/include"]);
+    let sonames: Vec<&str> = toolchain.exports.iter().map(|library| library.soname.as_str()).collect();
+    assert_eq!(sonames, ["libc10.so", "libtorch_cpu.so"]);
+}
+
+#[test]
+fn the_users_own_packages_count_where_python_sees_them() {
+    let place = Place::with_torch("2.13.0");
+    let (home, version) = (place.dir.path().join("home"), place.site().parent().unwrap().file_name().unwrap().to_owned());
+    let own = home.join(".local/lib").join(version).join("site-packages");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::rename(place.site().join("torch"), own.join("torch")).unwrap();
+    run(place.dir.path(), "python3", &["-m", "venv", "--without-pip", "--system-site-packages", "shared"]);
+    let find = |python: &Path| {
+        let (cache_dir, interrupt, ambient) = (place.dir.path().join("cache"), Interrupt::new(), [("HOME".into(), home.clone().into())]);
+        torch_from(&SystemSearch {
+            python,
+            path: &place.path,
+            ambient: &ambient,
+            cache_dir: &cache_dir,
+            limit: ANSWER_LIMIT,
+            interrupt: &interrupt,
+        })
+    };
+    assert_eq!(find(&place.dir.path().join("shared/bin/python")).unwrap().toolchain.binding.dir, own);
+    let Err(SystemError::NoTorch { directories, .. }) = find(&place.python()) else { panic!("an environment of its own") };
+    assert_eq!(directories, [place.site()]);
 }

@@ -14,16 +14,10 @@ use crate::names::{LibraryExports, NameSet};
 /// First line of a kept list, raised whenever its content means something else.
 const HEAD: &str = "kiln exports 1\n";
 
-/// The libraries that an extension may link with, in link order.
-pub(super) fn read(site_packages: &Path, cache_dir: &Path) -> Result<Vec<LibraryExports>, SystemError> {
-    let dir = site_packages.join("torch/lib");
+/// The libraries in `dir` that an extension may link with, in link order. `site_packages` is for messages.
+pub(super) fn read(site_packages: &Path, dir: &Path, cache_dir: &Path) -> Result<Vec<LibraryExports>, SystemError> {
     let present = LIBRARIES.iter().filter(|name| dir.join(name).is_file());
-    let exports = present.map(|name| library(site_packages, &dir.join(name), cache_dir)).collect::<Result<Vec<_>, _>>()?;
-    if exports.is_empty() {
-        let reason = format!("`torch/lib` has none of {}", LIBRARIES.join(", "));
-        return Err(SystemError::Damaged { site_packages: site_packages.to_owned(), reason });
-    }
-    Ok(exports)
+    present.map(|name| library(site_packages, &dir.join(name), cache_dir)).collect()
 }
 
 /// The exports of one library: from the list that was kept for this state of the file, or from the file.

@@ -11,7 +11,7 @@ use kiln::ops_id::Purpose;
 use kiln_format::{Level, Version};
 use kiln_graph::Interrupt;
 use kiln_toolchain::host::{self, Choice, HostSearch};
-use kiln_toolchain::system::{self, SystemSearch};
+use kiln_toolchain::system::{self, SystemError, SystemSearch};
 use kiln_toolchain::{Catalog, Provisioner, TorchToolchain};
 
 use crate::args::{Build, MessageFormat};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching).interrupted_by(interrupt.clone());
     let torch = match &args.torch_from {
         None => TorchSource::Wheels,
-        Some(python) => TorchSource::System(Box::new(torch_from(python, settings, &cache_dir)?)),
+        Some(python) => TorchSource::System(Box::new(torch_from(python, settings, &cache_dir, &interrupt)?)),
     };
     let filters = super::filters(&args.filter)?;
     let out_dir = args.out.as_ref().map(|dir| settings.environment.current_dir.join(dir));
@@ -110,17 +110,18 @@ fn fits(installed: &Version, wanted: &[Version]) -> Result<(), Failure> {
 }
 
 /// The torch of an installed Python.
-fn torch_from(python: &Path, settings: &Settings, cache_dir: &Path) -> Result<TorchToolchain, Failure> {
+fn torch_from(python: &Path, settings: &Settings, cache_dir: &Path, interrupt: &Interrupt) -> Result<TorchToolchain, Failure> {
     let search = SystemSearch {
         python,
         path: settings.environment.get("PATH").unwrap_or_default().as_ref(),
         ambient: &settings.process_ambient(),
         cache_dir,
+        limit: system::ANSWER_LIMIT,
+        interrupt,
     };
-    let found = system::torch_from(&search).map_err(|error| Failure {
-        causes: causes(&error),
-        hint: error.hint(),
-        ..Failure::new("torch-from", error.to_string())
+    let found = system::torch_from(&search).map_err(|error| match error {
+        SystemError::Interrupted => Failure { exit: Exit::Interrupted, ..Failure::new("interrupted", error.to_string()) },
+        _ => Failure { causes: causes(&error), hint: error.hint(), ..Failure::new("torch-from", error.to_string()) },
     })?;
     Ok(found.toolchain)
 }
