@@ -88,7 +88,11 @@ fn one(python: &Path, release: &str) -> anyhow::Result<MadeRelease> {
 
 /// The files that are not as they should be, with what they should hold.
 fn differences(dir: &Path, made: &[MadeRelease]) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    let names = made.iter().map(|release| (format!("names/{}", release.names_file_name()), release.names_file.clone()));
-    let all = std::iter::once(("torch.toml".to_owned(), make_catalog::render(made).into_bytes())).chain(names);
+    let names = made.iter().map(|release| (format!("names/{}", release.release.names), release.names_file.clone()));
+    let all = std::iter::once((
+        "torch.toml".to_owned(),
+        make_catalog::render_torch(&made.iter().map(|made| made.release.clone()).collect::<Vec<_>>()).into_bytes(),
+    ))
+    .chain(names);
     Ok(all.filter(|(name, content)| std::fs::read(dir.join(name)).ok().as_ref() != Some(content)).collect())
 }

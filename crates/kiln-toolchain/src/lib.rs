@@ -25,7 +25,7 @@ mod version_py;
 mod wheel;
 pub mod zip;
 
-pub use catalog::{Catalog, TorchRelease};
+pub use catalog::{Catalog, CudaMembers, CudaToolkit, CudaUse, TorchRelease};
 pub use default_index::{
     BuiltInIndex, DefaultIndex, IndexOrigin, IndexSettings, PipFile, ask_pip, certificate_files, default_index, pip_config_paths,
 };

@@ -12,6 +12,7 @@
 mod coded;
 mod embedded;
 mod file;
+mod files;
 
 use std::sync::Arc;
 

@@ -128,9 +128,9 @@ impl<'a> Provisioner<'a> {
             version: release.version.clone(),
             cuda: release.cuda.clone(),
             provider: Provider::Wheel {
-                file: release.wheel.clone(),
-                sha256: release.sha256.clone(),
-                record_sha256: release.record_sha256.clone(),
+                file: release.wheel.file.clone(),
+                sha256: release.wheel.sha256.clone(),
+                record_sha256: release.wheel.record_sha256.clone(),
             },
             include_dirs: vec![include("torch/include"), include("torch/include/torch/csrc/api/include")],
             root,
@@ -264,8 +264,8 @@ impl<'a> Provisioner<'a> {
         }
         locations.put(&pin.sha256, &found.url)?;
         for known in self.catalog.releases() {
-            if let Some(listed) = files.get(&known.wheel).filter(|listed| listed.sha256.as_ref() == Some(&known.sha256)) {
-                locations.put(&known.sha256, &listed.url)?;
+            if let Some(listed) = files.get(&known.wheel.file).filter(|listed| listed.sha256.as_ref() == Some(&known.wheel.sha256)) {
+                locations.put(&known.wheel.sha256, &listed.url)?;
             }
         }
         Ok(found.url.clone())
@@ -306,14 +306,13 @@ impl<'a> Provisioner<'a> {
 
 /// What a build needs of a torch wheel: all headers, and the file that says which build it is.
 fn torch_part(release: &TorchRelease) -> Part {
-    let TorchRelease { wheel, size, sha256, record_sha256, .. } = release.clone();
     let members = Members {
         dirs: vec!["torch/include/".to_owned()],
         files: vec!["torch/version.py".to_owned()],
         programs: Vec::new(),
         max_size: 512 << 20,
     };
-    Part::whole(WheelPin { project: "torch".to_owned(), file: wheel, size, sha256, record_sha256 }, members)
+    Part::whole(release.wheel.clone(), members)
 }
 
 /// The tree of a release: its one part.

@@ -1,13 +1,6 @@
-//! The names files of the catalog, compiled in.
+//! Looking up the names files of the catalog.
 
-/// By file name, ascending.
-const FILES: &[(&str, &[u8])] = &[
-    ("torch-2.11.0-linux-x86_64.names", include_bytes!("../../catalog/names/torch-2.11.0-linux-x86_64.names")),
-    ("torch-2.12.1-linux-x86_64.names", include_bytes!("../../catalog/names/torch-2.12.1-linux-x86_64.names")),
-    ("torch-2.13.0-linux-x86_64.names", include_bytes!("../../catalog/names/torch-2.13.0-linux-x86_64.names")),
-    ("torch-2.14.1-linux-x86_64.names", include_bytes!("../../catalog/names/torch-2.14.1-linux-x86_64.names")),
-    ("torch-2.15.0-linux-x86_64.names", include_bytes!("../../catalog/names/torch-2.15.0-linux-x86_64.names")),
-];
+use super::files::FILES;
 
 /// The content of a names file.
 pub(super) fn find(name: &str) -> Option<&'static [u8]> {
@@ -21,18 +14,20 @@ mod tests {
     #[test]
     fn files_and_catalog_go_together() {
         let catalog = crate::Catalog::embedded().unwrap();
-        let mut wanted: Vec<&str> = catalog.releases().iter().map(|release| release.names.as_str()).collect();
+        let torch = catalog.releases().iter().map(|release| release.names.as_str());
+        let cuda = catalog.cuda_toolkits().iter().filter_map(|toolkit| toolkit.names.as_deref());
+        let mut wanted: Vec<&str> = torch.chain(cuda).collect();
         wanted.sort_unstable();
         assert_eq!(wanted, FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     }
     /// Each file must be whole, within the 0.3 MB that a release may cost, and know what every torch exports.
     #[test]
     fn every_file_has_the_libraries_of_a_release() {
-        for (name, content) in FILES {
+        for (name, content) in FILES.iter().filter(|(name, _)| name.starts_with("torch-")) {
             assert!(content.len() < 300_000, "{name}: {}", content.len());
             let libraries = super::super::decode(content).unwrap();
             let sonames: Vec<&str> = libraries.iter().map(|library| library.soname.as_str()).collect();
-            assert_eq!(sonames, crate::make_catalog::LIBRARIES, "{name}");
+            assert_eq!(sonames, crate::make_catalog::libraries("linux-x86_64"), "{name}");
             let offered = |wanted: &str| -> Vec<&str> {
                 libraries.iter().filter(|library| library.offers(wanted)).map(|library| library.soname.as_str()).collect()
             };

@@ -8,7 +8,7 @@ use kiln_object::elf;
 
 use super::SystemError;
 use crate::file_state::{self, FileState};
-use crate::make_catalog::LIBRARIES;
+use crate::make_catalog::libraries;
 use crate::names::{LibraryExports, NameSet};
 
 /// First line of a kept list, raised whenever its content means something else.
@@ -16,7 +16,7 @@ const HEAD: &str = "kiln exports 1\n";
 
 /// The libraries in `dir` that an extension may link with, in link order. `site_packages` is for messages.
 pub(super) fn read(site_packages: &Path, dir: &Path, cache_dir: &Path) -> Result<Vec<LibraryExports>, SystemError> {
-    let present = LIBRARIES.iter().filter(|name| dir.join(name).is_file());
+    let present = libraries(std::env::consts::OS).iter().filter(|name| dir.join(name).is_file());
     present.map(|name| library(site_packages, &dir.join(name), cache_dir)).collect()
 }
 

@@ -45,7 +45,7 @@ fn torch_of(headers: usize) -> WheelBuilder {
 pub fn catalog_text(wheel: &Wheel) -> String {
     format!(
         "[[torch]]\nversion = \"{VERSION}\"\nplatform = \"{PLATFORM}\"\nwheel = \"{}\"\nsize = {}\nsha256 = \"{}\"\nrecord_sha256 = \"{}\"\n\
-         cuda = \"13.0\"\ncxx = \"gnu++20\"\nnames = \"torch-2.13.0-linux-x86_64.names\"\n",
+         cuda = \"13.0\"\ncxx = \"gnu++20\"\nlicense = \"MIT\"\nnames = \"torch-2.13.0-linux-x86_64.names\"\n",
         wheel.file,
         wheel.bytes.len(),
         wheel.sha256,

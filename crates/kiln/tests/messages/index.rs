@@ -1,7 +1,7 @@
 //! Package indexes that are missing, down or wrong.
 
 use kiln_test_server::{Ending, Fault, FixtureServer, Request, Response, Server, Target};
-use kiln_toolchain::{Catalog, TorchRelease};
+use kiln_toolchain::{Catalog, WheelPin};
 
 use crate::Place;
 use crate::place::PLATFORM;
@@ -18,17 +18,17 @@ fn fetch_from(server: &FixtureServer) -> String {
     said
 }
 
-/// The release that is fetched, as the catalog pins it.
-fn pinned() -> TorchRelease {
+/// The wheel that is fetched, as the catalog pins it.
+fn pinned() -> WheelPin {
     let catalog = Catalog::embedded().unwrap();
-    catalog.releases().iter().find(|r| r.version.to_string() == "2.13.0" && r.platform == PLATFORM).unwrap().clone()
+    catalog.releases().iter().find(|r| r.version.to_string() == "2.13.0" && r.platform == PLATFORM).unwrap().wheel.clone()
 }
 
 /// A server that lists the pinned wheel, with its right digest, and has these bytes for it.
 fn server(bytes: &[u8]) -> FixtureServer {
     let server = FixtureServer::start().unwrap();
     let wheel = pinned();
-    server.add_file("torch", &wheel.wheel, bytes.to_vec(), Some(wheel.sha256));
+    server.add_file("torch", &wheel.file, bytes.to_vec(), Some(wheel.sha256));
     server
 }
 
@@ -213,7 +213,7 @@ fn a_page_that_is_none() {
 #[test]
 fn a_wheel_of_another_digest() {
     let server = FixtureServer::start().unwrap();
-    server.add_file("torch", &pinned().wheel, b"another wheel".to_vec(), Some("0".repeat(64)));
+    server.add_file("torch", &pinned().file, b"another wheel".to_vec(), Some("0".repeat(64)));
     insta::assert_snapshot!(fetch_from(&server), @"
     exit code 1
     --- stderr ---
@@ -237,8 +237,8 @@ fn a_wheel_cut_short() {
 /// A server that announces the whole of the pinned wheel whatever it is asked for, and breaks off early.
 fn server_without_ranges() -> Server {
     let wheel = pinned();
-    let url = format!("../../files/{}", wheel.wheel);
-    let file = serde_json::json!({"filename": wheel.wheel, "url": url, "hashes": {"sha256": wheel.sha256}, "size": wheel.size});
+    let url = format!("../../files/{}", wheel.file);
+    let file = serde_json::json!({"filename": wheel.file, "url": url, "hashes": {"sha256": wheel.sha256}, "size": wheel.size});
     let page = serde_json::json!({"meta": {"api-version": "1.1"}, "name": "torch", "files": [file]}).to_string();
     let answer = move |request: &Request| {
         if request.path.ends_with(".whl") {

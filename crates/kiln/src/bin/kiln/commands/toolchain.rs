@@ -63,8 +63,8 @@ fn list(provisioner: &Provisioner<'_>, format: ReportFormat, printer: &Printer) 
                 .map(|entry| {
                     let release = &entry.release;
                     serde_json::json!({
-                        "name": "torch", "version": release.version.to_string(), "platform": release.platform, "wheel": release.wheel,
-                        "sha256": release.sha256, "record_sha256": release.record_sha256,
+                        "name": "torch", "version": release.version.to_string(), "platform": release.platform, "wheel": release.wheel.file,
+                        "sha256": release.wheel.sha256, "record_sha256": release.wheel.record_sha256,
                         "cuda": release.cuda.as_ref().map(ToString::to_string), "cxx": release.cxx_level.as_str(), "path": entry.dir,
                     })
                 })

@@ -1,0 +1,126 @@
+//! The catalog: which wheel carries which torch or part of a toolkit, pinned by digest.
+//!
+//! It is data: `catalog/*.toml` and the names files beside them, written by `cargo xtask catalog`. It names packages, files and
+//! digests, never a place to fetch them from: that is what the index at use says.
+
+mod cuda;
+mod pin;
+#[cfg(test)]
+mod tests;
+mod torch;
+
+use kiln_format::Version;
+use serde::Deserialize;
+
+use self::cuda::{RawCuda, RawMembers};
+use self::torch::RawTorch;
+use crate::error::Error;
+use crate::part::{Part, WheelPin};
+
+pub use self::cuda::{CudaMembers, CudaToolkit, CudaUse};
+pub use self::torch::TorchRelease;
+
+/// The catalog that is compiled in.
+const EMBEDDED: &str = concat!(include_str!("../../catalog/torch.toml"), include_str!("../../catalog/cuda.toml"));
+
+/// Everything that Kiln can provision from wheels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Catalog {
+    releases: Vec<TorchRelease>,
+    cuda: Vec<CudaToolkit>,
+    cuda_members: Vec<CudaMembers>,
+}
+
+/// The file as written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCatalog {
+    #[serde(default)]
+    torch: Vec<RawTorch>,
+    #[serde(default)]
+    cuda: Vec<RawCuda>,
+    #[serde(default, rename = "cuda-members")]
+    cuda_members: Vec<RawMembers>,
+}
+
+impl Catalog {
+    /// The catalog that is compiled in.
+    ///
+    /// # Errors
+    /// When the compiled-in data is damaged; the tests see to it that it is not.
+    pub fn embedded() -> Result<Self, Error> {
+        Self::parse(EMBEDDED)
+    }
+
+    /// Reads a catalog in TOML: `[[torch]]` tables with the fields of [`TorchRelease`] (`cxx` for the language level), `[[cuda]]`
+    /// tables with those of [`CudaToolkit`], `[[cuda-members]]` with those of [`CudaMembers`]. Releases are kept by ascending
+    /// version, then platform.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when the text is no TOML, an entry lacks a field, has one too many or a malformed one, or two
+    /// entries are for one version and platform.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let raw: RawCatalog = toml::from_str(text).map_err(|cause| damaged(cause.message().to_owned()))?;
+        let mut releases = raw.torch.into_iter().map(torch::release).collect::<Result<Vec<_>, _>>()?;
+        releases.sort_by(|a, b| (&a.version, &a.platform).cmp(&(&b.version, &b.platform)));
+        once("torch", releases.iter().map(|release| (&release.version, release.platform.as_str())))?;
+        let mut cuda = raw.cuda.into_iter().map(cuda::toolkit).collect::<Result<Vec<_>, _>>()?;
+        cuda.sort_by(|a, b| (&a.version, &a.platform).cmp(&(&b.version, &b.platform)));
+        once("CUDA", cuda.iter().map(|toolkit| (&toolkit.version, toolkit.platform.as_str())))?;
+        let cuda_members = raw.cuda_members.into_iter().map(cuda::members).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { releases, cuda, cuda_members })
+    }
+
+    /// All releases of torch, by ascending version, then platform.
+    pub fn releases(&self) -> &[TorchRelease] {
+        &self.releases
+    }
+
+    /// The release `version` of torch for `platform`.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTorch`] with what there is for the platform.
+    pub fn torch(&self, version: &Version, platform: &str) -> Result<&TorchRelease, Error> {
+        self.releases.iter().find(|release| release.version == *version && release.platform == platform).ok_or_else(|| {
+            let known = self.releases.iter().filter(|release| release.platform == platform);
+            let known = known.map(|release| release.version.to_string()).collect();
+            Error::UnknownTorch { version: version.to_string(), platform: platform.to_owned(), known }
+        })
+    }
+
+    /// All CUDA toolkits, by ascending version, then platform. The platform is the machine that the toolkit runs on.
+    pub fn cuda_toolkits(&self) -> &[CudaToolkit] {
+        &self.cuda
+    }
+
+    /// The newest toolkit of the same major and minor version as `version` for `platform`, if there is one.
+    pub fn cuda(&self, version: &Version, platform: &str) -> Option<&CudaToolkit> {
+        self.cuda.iter().rev().find(|toolkit| toolkit.version.major_minor() == version.major_minor() && toolkit.platform == platform)
+    }
+
+    /// The parts of a toolkit that serve `uses`, for one tree; in the order of the toolkit's wheels.
+    pub fn cuda_parts(&self, toolkit: &CudaToolkit, uses: &[CudaUse]) -> Vec<Part> {
+        let members_of = |wheel: &WheelPin| -> Vec<&CudaMembers> {
+            let members = self.cuda_members.iter().filter(|members| members.project == wheel.project);
+            members.filter(|members| uses.contains(&members.used_for)).collect()
+        };
+        let wheels = toolkit.wheels.iter().map(|wheel| (wheel, members_of(wheel)));
+        wheels.filter(|(_, members)| !members.is_empty()).map(|(wheel, members)| toolkit.part(wheel, &members)).collect()
+    }
+}
+
+fn damaged(reason: String) -> Error {
+    Error::Catalog { reason }
+}
+
+/// Fails when two entries are for one version and platform; entries are sorted.
+fn once<'c>(what: &str, entries: impl Iterator<Item = (&'c Version, &'c str)>) -> Result<(), Error> {
+    let mut previous = None;
+    for entry in entries {
+        if previous == Some(entry) {
+            return Err(damaged(format!("{what} {} for {} has two entries", entry.0, entry.1)));
+        }
+        previous = Some(entry);
+    }
+    Ok(())
+}
