@@ -95,6 +95,32 @@ pub enum Error {
         /// The index, without credentials.
         index: String,
     },
+    /// The index does not let us see the project.
+    #[error("the index {index} gives no access to project `{project}`: it answered {status}")]
+    NoAccess {
+        /// Normalised name of the project.
+        project: String,
+        /// The index, without credentials.
+        index: String,
+        /// 401 or 403.
+        status: u16,
+    },
+    /// The index is a directory that cannot be read.
+    #[error("cannot read the index directory `{}`: {source}", path.display())]
+    IndexDir {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A netrc file that a setting names cannot be read.
+    #[error("cannot read `{}`, which `NETRC` names: {source}", path.display())]
+    Netrc {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// The index knows the project but not the file.
     #[error("the index {index} does not list `{file}`")]
     NotListed {
@@ -102,6 +128,14 @@ pub enum Error {
         file: String,
         /// The index, without credentials.
         index: String,
+    },
+    /// The index has no wheel that serves.
+    #[error("the index {index} {reason}")]
+    NoWheel {
+        /// The index, without credentials.
+        index: String,
+        /// What it has instead, as a phrase.
+        reason: String,
     },
     /// The index lists the file with other content than the catalog pins.
     #[error("the index {index} lists `{file}` with sha256 {listed}, but the catalog pins {pinned}")]
@@ -215,11 +249,18 @@ impl Error {
                 let asked: String = asked.iter().map(|line| format!("\n  {line}")).collect();
                 Some(format!("give one with `--index URL` or in `[index]` of `kiln.toml`; asked in vain:{asked}"))
             }
-            Self::IndexUrl { .. } => Some("it has the form `https://host/simple`".to_owned()),
+            Self::IndexUrl { .. } => Some("it has the form `https://host/simple`, or is the path of a directory".to_owned()),
+            Self::NoAccess { status: 401, .. } => {
+                Some("it wants credentials, or others than it got: they may stand in netrc, or in the index URL".to_owned())
+            }
+            Self::NoAccess { .. } => Some(
+                "either it does not let everybody see it (credentials may stand in netrc, or in the index URL), or it has no such project and says so in this way"
+                    .to_owned(),
+            ),
             Self::Store { .. } => Some("toolchains can be kept elsewhere with `--cache-dir DIR`".to_owned()),
             Self::UnknownTorch { known, .. } if !known.is_empty() => Some(format!("the catalog has {}", known.join(", "))),
             Self::Offline { command, .. } => Some(format!("run `{command}` while online")),
-            Self::NoProject { .. } | Self::NotListed { .. } => {
+            Self::NoProject { .. } | Self::NotListed { .. } | Self::NoWheel { .. } => {
                 Some("another index can be given with `--index URL`; a mirror must carry the same files as the original".to_owned())
             }
             Self::ListedOtherwise { .. } | Self::WrongWheel { .. } | Self::Zip { .. } | Self::Record { .. } | Self::Member { .. } => {

@@ -14,6 +14,7 @@ mod http;
 mod index;
 pub mod make_catalog;
 mod names;
+mod network;
 mod part;
 mod process;
 mod provision;
@@ -27,15 +28,20 @@ pub mod zip;
 
 pub use catalog::{Catalog, CudaMembers, CudaToolkit, CudaUse, TorchRelease};
 pub use default_index::{
-    BuiltInIndex, DefaultIndex, IndexOrigin, IndexSettings, PipFile, ask_pip, certificate_files, default_index, pip_config_paths,
+    BuiltInIndex, DefaultIndex, IndexOrigin, IndexSettings, PipFile, TorchIndexSettings, ask_pip, certificate_files, default_index,
+    pip_config_paths, proxies, torch_index,
 };
 pub use error::Error;
 pub use event::{FetchEvent, FetchSink};
-pub use http::{AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Request, Response, RetryPolicy, Transport, Trust, UreqTransport};
+pub use http::{
+    AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Netrc, Pieces, Proxies, Request, Response, RetryPolicy, Transport, Trust,
+    UreqTransport,
+};
 pub use names::{
     CodedSet, LibraryExports, NameSet, NamesError, PythonVersion, added_to_stable_abi, decode as decode_names, is_of_python, is_of_runtime,
 };
+pub use network::{FoundWheel, Network, WantedWheel};
 pub use part::{Members, Part, Terms, WheelPin};
-pub use provision::{Network, ProvisionOptions, Provisioner, StoreEntry};
+pub use provision::{ProvisionOptions, Provisioner, StoreEntry};
 pub use store::StoreTree;
 pub use toolchain::{CxxLevel, Provider, TorchToolchain};

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use kiln_format::Version;
 use kiln_graph::{Interrupt, PathRef, RootBinding, RootKind, RootName};
@@ -11,9 +11,10 @@ use url::Url;
 use crate::catalog::{Catalog, TorchRelease};
 use crate::error::Error;
 use crate::event::{FetchEvent, FetchSink};
-use crate::http::{Client, IndexUrl, RetryPolicy, Transport};
+use crate::http::{Client, HttpError, HttpFault, IndexUrl, RetryPolicy};
 use crate::index::{self, Locations};
 use crate::names;
+use crate::network::Network;
 use crate::part::{Members, Part, Terms, WheelPin, digest_of};
 use crate::store::{Lock, Store, StoreTree, TreeInfo, TreeWriter};
 use crate::toolchain::{Provider, TorchToolchain};
@@ -41,15 +42,6 @@ pub struct ProvisionOptions {
     pub retry: RetryPolicy,
 }
 
-/// What a fetch goes through.
-#[derive(Clone)]
-pub struct Network {
-    /// The package index.
-    pub index: IndexUrl,
-    /// What sends the requests.
-    pub transport: Arc<dyn Transport>,
-}
-
 /// Makes torch toolchains from wheels.
 pub struct Provisioner<'a> {
     catalog: &'a Catalog,
@@ -63,7 +55,8 @@ pub struct Provisioner<'a> {
 }
 
 impl<'a> Provisioner<'a> {
-    /// A provisioner. `network` is called only when something has to be fetched, and never offline.
+    /// A provisioner. `network` is called only when something has to be fetched. Offline, only indexes that are on this
+    /// machine are used.
     pub fn new(
         catalog: &'a Catalog,
         options: ProvisionOptions,
@@ -216,25 +209,45 @@ impl<'a> Provisioner<'a> {
         if let Some(tree) = self.find(&info) {
             return Ok(tree);
         }
-        if self.options.offline {
-            return Err(Error::Offline { what: what.to_owned(), command: format!("kiln toolchain fetch {argument}") });
+        let forbidden = || Error::Offline { what: what.to_owned(), command: format!("kiln toolchain fetch {argument}") };
+        if self.options.offline && !(self.network)().is_ok_and(|network| network.has_local()) {
+            return Err(forbidden());
         }
         let lock = self.lock(&self.store.lock_file(&info.id()), what)?;
         if let Some(tree) = self.find(&info) {
             return Ok(tree);
         }
         let network = (self.network)()?;
-        let client = self.client(&network, what.to_owned());
+        let offline = self.options.offline;
+        let client = network.client(self.options.retry, offline, self.events, self.interrupt.clone(), what.to_owned());
         client.tell(FetchEvent::Started { what: what.to_owned() });
         let mark = info.clone();
-        let tree = self.store.create(info, &lock, |tree| self.fill(&part, &network.index, &client, tree))?;
+        let tree = self.store.create(info, &lock, |tree| self.fill(&part, &network, &client, tree)).map_err(|error| match error {
+            Error::Fetch { source: HttpError { fault: HttpFault::Offline, .. }, .. } => forbidden(),
+            error => error,
+        })?;
         let traffic = client.traffic();
         client.tell(FetchEvent::Finished { what: what.to_owned(), bytes: traffic.bytes, requests: traffic.requests });
         Ok(self.find(&mark).unwrap_or(tree))
     }
 
-    /// Fetches the files of a part into a new tree.
-    fn fill(&self, part: &Part, index: &IndexUrl, client: &Client<'_>, tree: &mut TreeWriter) -> Result<(), Error> {
+    /// Fetches the files of a part into a new tree, from the first index that has its wheel.
+    fn fill(&self, part: &Part, network: &Network, client: &Client<'_>, tree: &mut TreeWriter) -> Result<(), Error> {
+        let mut missing = None;
+        for index in network.indexes_for(&part.wheel.file) {
+            match self.fill_at(part, index, client, tree) {
+                Err(error @ (Error::NoProject { .. } | Error::NotListed { .. } | Error::NoAccess { .. })) => {
+                    missing.get_or_insert(error);
+                }
+                result => return result,
+            }
+        }
+        // There is always an index: this is the error of the first one.
+        Err(missing.unwrap_or_else(|| Error::NoIndex { asked: Vec::new() }))
+    }
+
+    /// The same, from one index.
+    fn fill_at(&self, part: &Part, index: &IndexUrl, client: &Client<'_>, tree: &mut TreeWriter) -> Result<(), Error> {
         let locations = Locations::new(&self.options.cache_dir, index);
         if let Some(url) = locations.get(&part.wheel.sha256) {
             match Self::fill_from(part, url, client, tree) {
@@ -290,12 +303,6 @@ impl<'a> Provisioner<'a> {
         }
         tree.info.terms = vec![Terms { ..terms }];
         Ok(())
-    }
-
-    /// A client of the index for one purpose.
-    fn client<'c>(&'c self, network: &'c Network, what: String) -> Client<'c> {
-        let credentials = network.index.credentials();
-        Client::new(&*network.transport, self.options.retry, credentials, self.events, self.interrupt.clone(), what)
     }
 
     /// Takes a lock, and says so if that means waiting.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::Bench;
 use kiln_test_server::{Fault, Target};
-use kiln_toolchain::{AgentOptions, HttpFault, Request, Transport, Trust, UreqTransport};
+use kiln_toolchain::{AgentOptions, HttpFault, Proxies, Request, Transport, Trust, UreqTransport};
 
 /// Makes a bench, spoils it, fetches; gives the message and the events.
 fn failing(spoil: impl FnOnce(&mut Bench)) -> String {
@@ -104,8 +104,8 @@ fn the_index_lists_another_hash() {
 #[test]
 fn the_index_wants_a_password() {
     insta::assert_snapshot!(failing(|bench| bench.server.demand("me:secret")), @r"
-    error: cannot fetch the file list of `torch`: http://[server]/simple/torch/: the server answered 401
-    hint: the server wants credentials: they may stand in the index URL
+    error: the index http://[server]/simple/ gives no access to project `torch`: it answered 401
+    hint: it wants credentials, or others than it got: they may stand in netrc, or in the index URL
     ");
 }
 
@@ -273,7 +273,7 @@ fn a_redirected_index() {
 fn redirected_files() {
     insta::assert_snapshot!(enduring(|bench| bench.server.fault(Target::Files, Fault::Redirect)), @r"
     started torch 2.13.0 (linux-x86_64)
-    finished torch 2.13.0 (linux-x86_64) in 11 requests
+    finished torch 2.13.0 (linux-x86_64) in 7 requests
     ");
 }
 
@@ -409,13 +409,13 @@ fn something_else_than_an_index() {
 #[test]
 fn only_the_given_proxy_is_used() {
     let bench = Bench::new();
-    let options = AgentOptions { proxy: Some("http://me:secret@127.0.0.1:9".to_owned()), ..AgentOptions::default() };
+    let options = AgentOptions { proxies: Proxies::all("http://me:secret@127.0.0.1:9"), ..AgentOptions::default() };
     let url = format!("{}torch/", bench.index).parse().unwrap();
-    let request = Request { url, range: None, accept: None, authorization: None };
+    let request = Request::new(url);
     let error = UreqTransport::new(&options).unwrap().get(&request).unwrap_err();
     assert_eq!(error.fault, HttpFault::Connection("the connection was refused".to_owned()));
-    let options = AgentOptions { proxy: Some("nonsense://me:secret@host:1".to_owned()), ..AgentOptions::default() };
-    insta::assert_snapshot!(UreqTransport::new(&options).unwrap_err().to_string(), @"the proxy `host:1` cannot be used: invalid proxy url");
+    let options = AgentOptions { proxies: Proxies::all("nonsense://me:secret@host:1"), ..AgentOptions::default() };
+    insta::assert_snapshot!(UreqTransport::new(&options).unwrap_err().to_string(), @"the proxy `host:1` cannot be used: it is not of the form `http://host:port`");
     let options = AgentOptions { trust: Trust { extra: vec!["/nonexistent/ca.pem".into()] }, ..AgentOptions::default() };
     insta::assert_snapshot!(UreqTransport::new(&options).unwrap_err().to_string(), @"cannot read the certificates of `/nonexistent/ca.pem`: No such file or directory (os error 2)");
 }

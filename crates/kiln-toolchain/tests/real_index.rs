@@ -26,8 +26,15 @@ fn real_index() -> String {
     let read = |path: std::path::PathBuf| std::fs::read_to_string(&path).ok().map(|text| PipFile { path, text });
     let pip_files: Vec<PipFile> = pip_config_paths(&environment).into_iter().filter_map(read).collect();
     let ask_python = || ask_pip(Path::new("python3"));
-    let settings =
-        IndexSettings { option: None, kiln_toml: None, environment: &environment, pip_files: &pip_files, ask_python: &ask_python };
+    let settings = IndexSettings {
+        option: None,
+        kiln_toml: None,
+        environment: &environment,
+        pip_files: &pip_files,
+        ask_python: &ask_python,
+        current_dir: Path::new("/"),
+        project_dir: Path::new("/"),
+    };
     let index = default_index(&settings).unwrap();
     index.url.to_string()
 }
@@ -84,7 +91,7 @@ fn a_real_torch_costs_little_and_is_fetched_once_by_two_processes() {
     mirror.clear_log();
     let network = || {
         let transport = Arc::new(UreqTransport::new(&AgentOptions::default())?);
-        Ok(Network { index: IndexUrl::parse(&mirror.index()).unwrap(), transport })
+        Ok(Network::new(IndexUrl::parse(&mirror.index()).unwrap(), transport))
     };
     let online = ProvisionOptions { offline: false, ..options };
     let provisioner = Provisioner::new(&catalog, online, &network, &|_| {});

@@ -191,13 +191,19 @@ fn toolchain_code(error: &kiln_toolchain::Error) -> &'static str {
     use kiln_toolchain::Error as E;
     match error {
         E::NoIndex { .. } => "no-index",
-        E::IndexUrl { .. } | E::PipConfig { .. } | E::Certificates { .. } | E::Proxy { .. } => "network-settings",
+        E::IndexUrl { .. } | E::PipConfig { .. } | E::Certificates { .. } | E::Proxy { .. } | E::Netrc { .. } => "network-settings",
         E::UnknownTorch { .. } => "unknown-torch",
         E::Catalog { .. } => "internal",
         E::Offline { .. } => "offline",
         E::Interrupted => "interrupted",
         E::Fetch { .. } => "fetch",
-        E::NoProject { .. } | E::NotListed { .. } | E::ListedOtherwise { .. } | E::IndexPage { .. } => "index",
+        E::NoAccess { .. } => "index-access",
+        E::IndexDir { .. }
+        | E::NoProject { .. }
+        | E::NoWheel { .. }
+        | E::NotListed { .. }
+        | E::ListedOtherwise { .. }
+        | E::IndexPage { .. } => "index",
         E::WrongWheel { .. } | E::Changed { .. } | E::Zip { .. } | E::Record { .. } | E::Member { .. } => "wheel",
         E::Store { .. } | E::Damaged { .. } => "store",
     }

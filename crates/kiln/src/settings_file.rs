@@ -2,7 +2,8 @@
 //!
 //! | key | type | meaning |
 //! |---|---|---|
-//! | `[index] url` | string | the package index that toolchains come from; `--index` beats it |
+//! | `[index] url` | string | the package index that toolchains come from, a URL or a path from the project; `--index` beats it |
+//! | `[index] torch` | string | an index of torch builds that the package index lacks, of the same form; `--torch-index` beats it |
 //! | `[build] cxx` | string | the C++ compiler: a program name or a path; `--cxx` beats it |
 //! | `[build] floor` | string | the oldest systems that the result loads on: `manylinux_2_28` (the default), or `host` for those like this one; a release keeps to the default |
 //! | `[checks] CODE` | string | silences the remark with this code; the reason why |
@@ -12,6 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
 use kiln_format::{Diagnostic, Span, Spanned};
 use kiln_toolchain::IndexUrl;
@@ -28,6 +30,8 @@ pub const FILE_NAME: &str = "kiln.toml";
 pub struct Settings {
     /// `[index] url`.
     pub index_url: Option<Spanned<String>>,
+    /// `[index] torch`.
+    pub torch_index: Option<Spanned<String>>,
     /// `[build] cxx`.
     pub cxx: Option<Spanned<String>>,
     /// `[build] floor`.
@@ -42,7 +46,7 @@ pub struct Settings {
 const CHECKS: &str = "checks";
 
 /// The tables and their keys; the one list that parsing and messages use.
-const KEYS: [(&str, &str); 4] = [("build", "cxx"), ("build", "floor"), ("index", "url"), ("matrix", "file")];
+const KEYS: [(&str, &str); 5] = [("build", "cxx"), ("build", "floor"), ("index", "torch"), ("index", "url"), ("matrix", "file")];
 
 /// Reads the text of a `kiln.toml`. All faults are reported, not the first one only; what was understood is in the settings.
 pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
@@ -75,6 +79,7 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
         for (key, value) in entries {
             let slot = match (name.get_ref().as_ref(), key.get_ref().as_ref()) {
                 ("index", "url") => &mut settings.index_url,
+                ("index", "torch") => &mut settings.torch_index,
                 ("build", "cxx") => &mut settings.cxx,
                 ("build", "floor") => &mut floor,
                 ("matrix", "file") => &mut settings.matrix_file,
@@ -92,14 +97,14 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
             }
         }
     }
-    if let Some(url) = settings.index_url.take() {
-        match IndexUrl::parse(&url) {
-            Ok(_) => settings.index_url = Some(url),
-            Err(reason) => diagnostics.push(
-                Diagnostic::error("invalid-url", url.span, format!("`url` is not the address of a package index: {reason}"))
-                    .with_hint("an index address has the form `https://host/simple`".to_owned()),
-            ),
-        }
+    for (key, slot) in [("url", &mut settings.index_url), ("torch", &mut settings.torch_index)] {
+        // A relative path is one from the project, wherever that is.
+        let Some(Err(reason)) = slot.as_ref().map(|url| IndexUrl::parse_in(url, Path::new("/"))) else { continue };
+        let span = slot.take().map(|url| url.span);
+        diagnostics.push(
+            Diagnostic::error("invalid-url", span, format!("`{key}` is not the address of a package index: {reason}"))
+                .with_hint("an index address has the form `https://host/simple`, or is a path such as `./wheels`".to_owned()),
+        );
     }
     if let Some(text) = floor {
         match FloorChoice::parse(&text.value) {
@@ -163,11 +168,12 @@ mod tests {
 
     #[test]
     fn every_key() {
-        let text = "\u{feff}[index]\nurl = \"https://index.example/simple\"\n[build]\ncxx = \" clang++ \"\nfloor = \"host\"\n[matrix]\nfile = \"../matrix.toml\"\n";
+        let text = "\u{feff}[index]\nurl = \"https://index.example/simple\"\ntorch = \"./wheels\"\n[build]\ncxx = \" clang++ \"\nfloor = \"host\"\n[matrix]\nfile = \"../matrix.toml\"\n";
         let (settings, diagnostics) = parse(text);
         assert_eq!(diagnostics, []);
         let value = |s: &Option<Spanned<String>>| s.as_ref().map(|s| s.value.clone());
         assert_eq!(value(&settings.index_url).as_deref(), Some("https://index.example/simple"));
+        assert_eq!(value(&settings.torch_index).as_deref(), Some("./wheels"));
         assert_eq!(value(&settings.cxx).as_deref(), Some("clang++"));
         assert_eq!(settings.floor.map(|floor| floor.value), Some(FloorChoice::Host));
         assert_eq!(value(&settings.matrix_file).as_deref(), Some("../matrix.toml"));
@@ -214,12 +220,12 @@ mod tests {
           | ^^^^^^^^
           = allowed here: `cxx`, `floor`
 
-        error[invalid-url]: `url` is not the address of a package index: it does not begin with `https://` or `http://`
+        error[invalid-url]: `url` is not the address of a package index: it begins neither with `https://`, `http://` or `file://` nor, as a path, with `/`, `./` or `../`
           --> kiln.toml:7:7
           |
         7 | url = "somewhere"
           |       ^^^^^^^^^^^
-        hint: an index address has the form `https://host/simple`
+        hint: an index address has the form `https://host/simple`, or is a path such as `./wheels`
 
         error[unknown-key]: unknown table `torch`
           --> kiln.toml:8:2

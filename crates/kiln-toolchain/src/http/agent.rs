@@ -6,7 +6,8 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::tls::TlsConfig;
 
-use super::{Headers, HttpError, HttpFault, Request, Response, Transport, Trust};
+use super::proxy::shown_proxy;
+use super::{Headers, HttpError, HttpFault, Proxies, Request, Response, Transport, Trust};
 use crate::error::Error;
 
 /// What a transport needs to know.
@@ -14,8 +15,8 @@ use crate::error::Error;
 pub struct AgentOptions {
     /// Certificate authorities.
     pub trust: Trust,
-    /// A proxy for all requests, such as `http://user:password@proxy.example.org:3128`.
-    pub proxy: Option<String>,
+    /// Proxies, and what is reached without one.
+    pub proxies: Proxies,
     /// How long a connection may take to stand.
     pub connect_timeout: Duration,
     /// How long the server may be silent, before its answer and within it.
@@ -24,49 +25,79 @@ pub struct AgentOptions {
 
 impl Default for AgentOptions {
     fn default() -> Self {
-        Self { trust: Trust::default(), proxy: None, connect_timeout: Duration::from_secs(20), read_timeout: Duration::from_secs(30) }
+        Self {
+            trust: Trust::default(),
+            proxies: Proxies::default(),
+            connect_timeout: Duration::from_secs(20),
+            read_timeout: Duration::from_secs(30),
+        }
     }
 }
 
 /// HTTP/1.1 with TLS, keeping connections open.
 #[derive(Debug)]
 pub struct UreqTransport {
-    agent: Agent,
+    direct: Agent,
+    http: Option<Agent>,
+    https: Option<Agent>,
+    proxies: Proxies,
 }
 
 impl UreqTransport {
-    /// A transport. Reads nothing from the environment; the proxy in particular is only what `options` say.
+    /// A transport. Reads nothing from the environment; the proxies in particular are only what `options` say.
     ///
     /// # Errors
-    /// When certificates cannot be read or the proxy is no URL.
+    /// When certificates cannot be read or a proxy is no URL.
     pub fn new(options: &AgentOptions) -> Result<Self, Error> {
-        let proxy = match &options.proxy {
-            None => None,
-            Some(text) => {
-                Some(ureq::Proxy::new(text).map_err(|cause| Error::Proxy { proxy: shown_proxy(text), reason: cause.to_string() })?)
-            }
+        let roots = options.trust.roots()?;
+        let agent = |proxy| {
+            let config = Agent::config_builder()
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .max_redirects_will_error(false)
+                .proxy(proxy)
+                .tls_config(TlsConfig::builder().root_certs(roots.clone()).build())
+                .user_agent(concat!("kiln/", env!("CARGO_PKG_VERSION")))
+                .accept_encoding("identity")
+                .timeout_connect(Some(options.connect_timeout))
+                .timeout_per_read(Some(options.read_timeout))
+                .timeout_per_write(Some(options.read_timeout))
+                .build();
+            config.new_agent()
         };
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(proxy)
-            .tls_config(TlsConfig::builder().root_certs(options.trust.roots()?).build())
-            .user_agent(concat!("kiln/", env!("CARGO_PKG_VERSION")))
-            .accept_encoding("identity")
-            .timeout_connect(Some(options.connect_timeout))
-            .timeout_per_read(Some(options.read_timeout))
-            .timeout_per_write(Some(options.read_timeout))
-            .build();
-        Ok(Self { agent: config.new_agent() })
+        let proxied = |proxy: &Option<String>| proxy.as_deref().map(|text| Ok(agent(Some(parsed(text)?)))).transpose();
+        let Proxies { http, https, .. } = &options.proxies;
+        Ok(Self { direct: agent(None), http: proxied(http)?, https: proxied(https)?, proxies: options.proxies.clone() })
+    }
+
+    /// The way to `url`.
+    fn agent(&self, url: &url::Url) -> &Agent {
+        let proxied = if url.scheme() == "https" { &self.https } else { &self.http };
+        proxied.as_ref().filter(|_| !self.proxies.exempts(url)).unwrap_or(&self.direct)
+    }
+}
+
+/// A proxy setting as ureq wants it.
+fn parsed(text: &str) -> Result<ureq::Proxy, Error> {
+    let wrong = |reason: &str| Error::Proxy { proxy: shown_proxy(text).to_owned(), reason: reason.to_owned() };
+    let proxy = ureq::Proxy::new(text).map_err(|_| wrong("it is not of the form `http://host:port`"))?;
+    match proxy.protocol() {
+        ureq::ProxyProtocol::Http | ureq::ProxyProtocol::Https => Ok(proxy),
+        _ => Err(wrong("only `http:` and `https:` proxies are supported")),
     }
 }
 
 impl Transport for UreqTransport {
     fn get(&self, request: &Request) -> Result<Response, HttpError> {
-        let mut call = self.agent.get(request.url.as_str());
+        let mut call = self.agent(&request.url).get(request.url.as_str());
+        if request.gzip {
+            call = call.header("Accept-Encoding", "gzip");
+        }
         if let Some(range) = &request.range {
             call = call.header("Range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
+        }
+        if let Some(etag) = &request.if_range {
+            call = call.header("If-Range", etag);
         }
         if let Some(accept) = request.accept {
             call = call.header("Accept", accept);
@@ -79,10 +110,11 @@ impl Transport for UreqTransport {
         let headers = Headers {
             content_type: text("content-type"),
             content_length: text("content-length").and_then(|length| length.parse().ok()),
+            content_encoding: text("content-encoding"),
             content_range: text("content-range"),
             etag: text("etag"),
             location: text("location"),
-            retry_after: text("retry-after").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs),
+            retry_after: text("retry-after").and_then(|text| super::retry::retry_after(&text, std::time::SystemTime::now())),
         };
         let status = answer.status().as_u16();
         Ok(Response { status, headers, body: Box::new(Body(answer.into_body().into_reader())) })
@@ -131,9 +163,4 @@ pub(crate) fn plain(cause: &io::Error) -> String {
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => "the network cannot be reached".to_owned(),
         _ => cause.to_string(),
     }
-}
-
-/// A proxy setting without what may be a password.
-fn shown_proxy(text: &str) -> String {
-    text.rsplit_once('@').map_or(text, |(_, host)| host).to_owned()
 }

@@ -2,6 +2,12 @@
 
 mod agent;
 mod client;
+mod credentials;
+mod encoding;
+mod local;
+mod proxy;
+mod range;
+mod retry;
 mod trust;
 mod url;
 
@@ -10,14 +16,19 @@ use std::ops::Range;
 use std::time::Duration;
 
 pub use self::agent::{AgentOptions, UreqTransport};
-pub use self::client::RetryPolicy;
-pub(crate) use self::client::{Answer, Client, difference};
+pub(crate) use self::client::{Client, ClientOptions};
+pub(crate) use self::credentials::Credentials;
+pub use self::credentials::Netrc;
+pub use self::proxy::Proxies;
+pub use self::range::Pieces;
+pub(crate) use self::range::{Answer, difference};
+pub use self::retry::RetryPolicy;
 pub use self::trust::Trust;
 pub use self::url::IndexUrl;
-pub(crate) use self::url::{Credentials, redacted};
+pub(crate) use self::url::{redacted, unescaped};
 
 /// One GET request, without redirects and retries.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Request {
     /// The address; its user information is never sent and must be empty.
     pub url: ::url::Url,
@@ -27,6 +38,23 @@ pub struct Request {
     pub accept: Option<&'static str>,
     /// Value of the `Authorization` header.
     pub authorization: Option<String>,
+    /// The range is wanted only if the file still has this `ETag`, else the whole file.
+    pub if_range: Option<String>,
+    /// Whether the body may come compressed by gzip.
+    pub gzip: bool,
+}
+
+impl Request {
+    /// A request for all of `url`, with no header that could be left out.
+    pub fn new(url: ::url::Url) -> Self {
+        Self { url, range: None, accept: None, authorization: None, if_range: None, gzip: false }
+    }
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Request").field("url", &redacted(&self.url)).field("range", &self.range).finish_non_exhaustive()
+    }
 }
 
 /// The head and the body of an answer.
@@ -52,13 +80,15 @@ pub struct Headers {
     pub content_type: Option<String>,
     /// `Content-Length`, in bytes.
     pub content_length: Option<u64>,
+    /// `Content-Encoding`.
+    pub content_encoding: Option<String>,
     /// `Content-Range`.
     pub content_range: Option<String>,
     /// `ETag`.
     pub etag: Option<String>,
     /// `Location`.
     pub location: Option<String>,
-    /// `Retry-After`, where it is a number of seconds.
+    /// How long `Retry-After` asks to wait.
     pub retry_after: Option<Duration>,
 }
 
@@ -109,6 +139,15 @@ pub enum HttpFault {
     /// The file is not the one that the answer before was about. Holds what differs.
     #[error("the file changed while it was read: {0}")]
     Changed(String),
+    /// The file ends before the bytes that were asked for. Holds its length in bytes.
+    #[error("the file has only {0} bytes")]
+    Short(u64),
+    /// A file of this machine cannot be read. Holds the cause.
+    #[error("{0}")]
+    Local(String),
+    /// The network may not be used.
+    #[error("`--offline` forbids to fetch it")]
+    Offline,
     /// The answer makes no sense. Holds what is wrong with it.
     #[error("{0}")]
     Protocol(String),
@@ -125,11 +164,11 @@ impl HttpFault {
         match self {
             Self::Connection(_) | Self::Stalled | Self::Truncated { .. } => true,
             Self::Status(status) => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
-            Self::Tls(_) | Self::Changed(_) | Self::Protocol(_) => false,
+            Self::Tls(_) | Self::Changed(_) | Self::Short(_) | Self::Local(_) | Self::Offline | Self::Protocol(_) => false,
         }
     }
 
-    /// Whether the server said that there is nothing (any more) at this address.
+    /// Whether the server said that there is nothing (any more) at this address, or nothing for us.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Status(403 | 404 | 410))
     }
@@ -138,7 +177,9 @@ impl HttpFault {
     pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Tls(_) => "certificates beside the system's can be given with `SSL_CERT_FILE` or pip's `cert` setting",
-            Self::Status(401 | 407) => "the server wants credentials: they may stand in the index URL",
+            Self::Status(401) => "the server wants credentials: they may stand in netrc, or in the index URL",
+            Self::Status(403) => "the server does not let everybody have this: credentials may stand in netrc, or in the index URL",
+            Self::Status(407) => "the proxy wants credentials: they may stand in its URL",
             Self::Connection(_) | Self::Stalled | Self::Truncated { .. } => {
                 "is the network up, and is the index the right one? another can be given with `--index URL`"
             }

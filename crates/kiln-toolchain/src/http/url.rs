@@ -1,9 +1,11 @@
-//! Addresses and the credentials that must never be seen in them.
+//! Addresses of indexes, and how an address may be shown.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
-use data_encoding::BASE64;
 use url::Url;
+
+use super::credentials::Login;
 
 /// An address as it may be shown: without user information, query and fragment.
 pub(crate) fn redacted(url: &Url) -> String {
@@ -16,82 +18,104 @@ pub(crate) fn redacted(url: &Url) -> String {
     shown.into()
 }
 
-/// User name and password for one server. Neither is ever printed.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Credentials {
-    origin: url::Origin,
-    header: String,
-}
-
-impl Credentials {
-    /// The `Authorization` header for `url`, if these credentials are for its server.
-    pub(crate) fn header_for(&self, url: &Url) -> Option<&str> {
-        (url.origin() == self.origin).then_some(self.header.as_str())
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Credentials(..)")
-    }
-}
-
-/// The address of a package index, with its credentials set apart.
+/// The address of a package index, with its credentials set apart: a server's, or a directory of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexUrl {
     url: Url,
-    credentials: Option<Credentials>,
+    login: Option<Login>,
 }
 
 impl IndexUrl {
-    /// Reads an index address such as `https://user:password@example.org/simple`.
+    /// Reads an index address such as `https://user:password@example.org/simple`, `file:///srv/wheels` or `/srv/wheels`.
     ///
     /// # Errors
     /// A reason without the text itself, which may hold a password.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut url = Url::parse(text.trim()).map_err(|cause| match cause {
-            url::ParseError::RelativeUrlWithoutBase => "it does not begin with `https://` or `http://`".to_owned(),
+        Self::parse_in(text, Path::new(""))
+    }
+
+    /// The same, where a path that begins with `./` or `../` is one from the directory `base`, which is absolute.
+    ///
+    /// # Errors
+    /// As [`IndexUrl::parse`].
+    pub fn parse_in(text: &str, base: &Path) -> Result<Self, String> {
+        let text = text.trim();
+        let path = Path::new(text);
+        let relative = path.starts_with(".") || path.starts_with("..");
+        if relative || path.is_absolute() {
+            // A trailing slash is what makes a directory of an address: see below.
+            let path = base.join(path);
+            let url = Url::from_file_path(&path).map_err(|()| "it is a relative path where none can be meant".to_owned())?;
+            return Ok(Self { url: directory(url), login: None });
+        }
+        let mut url = Url::parse(text).map_err(|cause| match cause {
+            url::ParseError::RelativeUrlWithoutBase => {
+                "it begins neither with `https://`, `http://` or `file://` nor, as a path, with `/`, `./` or `../`".to_owned()
+            }
             cause => cause.to_string(),
         })?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("`{}:` addresses are not supported, only `http:` and `https:`", url.scheme()));
+        url.set_fragment(None);
+        match url.scheme() {
+            "file" if url.to_file_path().is_err() => return Err("it is no path on this machine".to_owned()),
+            "file" => {
+                url.set_query(None);
+                return Ok(Self { url: directory(url), login: None });
+            }
+            "http" | "https" => {}
+            other => return Err(format!("`{other}:` addresses are not supported, only `https:`, `http:` and `file:`")),
         }
         if !url.has_host() {
             return Err("it names no host".to_owned());
         }
-        let credentials = (!url.username().is_empty() || url.password().is_some()).then(|| {
-            let plain = [decoded(url.username()), b":".to_vec(), decoded(url.password().unwrap_or_default())].concat();
-            Credentials { origin: url.origin(), header: format!("Basic {}", BASE64.encode(&plain)) }
-        });
+        let login = (!url.username().is_empty() || url.password().is_some())
+            .then(|| Login { user: unescaped(url.username()), password: url.password().map(unescaped) });
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        url.set_fragment(None);
-        if !url.path().ends_with('/') {
-            let path = format!("{}/", url.path());
-            url.set_path(&path);
-        }
-        Ok(Self { url, credentials })
+        Ok(Self { url: directory(url), login })
     }
 
-    /// The address, without credentials, ending in a slash.
+    /// The address, without credentials; ends in a slash unless it is that of a single page.
     pub(crate) fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The credentials that stood in the address.
-    pub(crate) fn credentials(&self) -> Option<&Credentials> {
-        self.credentials.as_ref()
+    /// The path, where the index is on this machine.
+    pub fn local(&self) -> Option<PathBuf> {
+        (self.url.scheme() == "file").then(|| self.url.to_file_path().ok()).flatten()
     }
+
+    /// Whether the address is that of a single page, which lists files of several projects.
+    pub(crate) fn is_page(&self) -> bool {
+        !self.url.path().ends_with('/')
+    }
+
+    /// The credentials that stood in the address.
+    pub(crate) fn login(&self) -> Option<&Login> {
+        self.login.as_ref()
+    }
+}
+
+/// With a slash at the end, so that names can be joined to it; pages (`.html`) are left alone.
+fn directory(mut url: Url) -> Url {
+    let page = [".html", ".htm", ".json"].iter().any(|suffix| url.path().to_ascii_lowercase().ends_with(suffix));
+    if !page && !url.path().ends_with('/') {
+        let path = format!("{}/", url.path());
+        url.set_path(&path);
+    }
+    url
 }
 
 impl fmt::Display for IndexUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&redacted(&self.url))
+        match self.local() {
+            Some(path) => write!(f, "{}", path.display()),
+            None => f.write_str(&redacted(&self.url)),
+        }
     }
 }
 
-/// Percent-decodes user information.
-fn decoded(text: &str) -> Vec<u8> {
+/// The bytes that percent signs stand for.
+pub(crate) fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
@@ -115,19 +139,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_sent_to_their_server_only_and_never_shown() {
+    fn credentials_are_set_apart_and_never_shown() {
         let index = IndexUrl::parse("https://me:p%40ss@example.org/simple?token=secret#frag").unwrap();
         assert_eq!(index.to_string(), "https://example.org/simple/");
         assert!(!format!("{index:?}").contains("p%40ss"));
-        let credentials = index.credentials().unwrap();
-        assert_eq!(credentials.header_for(&Url::parse("https://example.org/files/a.whl").unwrap()), Some("Basic bWU6cEBzcw=="));
-        assert_eq!(credentials.header_for(&Url::parse("https://files.example.org/a.whl").unwrap()), None);
-        assert_eq!(credentials.header_for(&Url::parse("http://example.org/a.whl").unwrap()), None);
+        assert_eq!(index.login(), Some(&Login { user: b"me".to_vec(), password: Some(b"p@ss".to_vec()) }));
+    }
+
+    #[test]
+    fn directories_and_pages() {
+        let shown = |text: &str, base: &str| {
+            let index = IndexUrl::parse_in(text, Path::new(base)).unwrap();
+            format!("{} {} {}", index.url(), index, index.is_page())
+        };
+        insta::assert_snapshot!([
+            shown("/srv/my wheels é", "/p"),
+            shown("./wheels", "/my project"),
+            shown("../wheels/", "/a/b"),
+            shown("file:///srv/wheels", "/p"),
+            shown("https://example.org/whl/torch_stable.html", "/p"),
+            shown("/srv/index.html", "/p"),
+        ].join("\n"), @r"
+        file:///srv/my%20wheels%20%C3%A9/ /srv/my wheels é/ false
+        file:///my%20project/wheels/ /my project/wheels/ false
+        file:///a/wheels/ /a/wheels/ false
+        file:///srv/wheels/ /srv/wheels/ false
+        https://example.org/whl/torch_stable.html https://example.org/whl/torch_stable.html true
+        file:///srv/index.html /srv/index.html true
+        ");
     }
 
     #[test]
     fn what_is_no_index_address_is_refused_without_being_quoted() {
-        assert_eq!(IndexUrl::parse("me:secret@host").unwrap_err(), "`me:` addresses are not supported, only `http:` and `https:`");
-        assert_eq!(IndexUrl::parse("simple").unwrap_err(), "it does not begin with `https://` or `http://`");
+        insta::assert_snapshot!(["me:secret@host", "simple", "./wheels", "file://host/share"].map(|text| IndexUrl::parse(text).unwrap_err()).join("\n"), @r"
+        `me:` addresses are not supported, only `https:`, `http:` and `file:`
+        it begins neither with `https://`, `http://` or `file://` nor, as a path, with `/`, `./` or `../`
+        it is a relative path where none can be meant
+        it is no path on this machine
+        ");
     }
 }

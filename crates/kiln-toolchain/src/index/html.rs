@@ -1,15 +1,14 @@
 //! The HTML form of a project's page (PEP 503): a list of anchors, read without an HTML parser.
 
-use std::collections::BTreeMap;
-
 use url::Url;
 
-use super::{Listed, digest, resolved};
+use super::{Files, Listed, digest, resolved};
+use crate::http::unescaped;
 
 /// The files that the page at `base` links to. What is no link to a file is skipped.
-pub(super) fn files(page: &str, base: &Url) -> BTreeMap<String, Listed> {
+pub(super) fn files(page: &str, base: &Url) -> Files {
     let mut base = base.clone();
-    let mut listed = BTreeMap::new();
+    let mut listed = Files::new();
     let mut rest = page;
     while let Some((_, after)) = rest.split_once('<') {
         if let Some(comment) = after.strip_prefix("!--") {
@@ -21,32 +20,23 @@ pub(super) fn files(page: &str, base: &Url) -> BTreeMap<String, Listed> {
         let Some(href) = tag.attribute("href") else { continue };
         match tag.name.as_str() {
             "base" => base = resolved(&base, &href).unwrap_or(base),
-            "a" => listed.extend(resolved(&base, &href).and_then(file)),
+            "a" => listed.extend(resolved(&base, &href).and_then(|url| file(url, &tag))),
             _ => {}
         }
     }
     listed
 }
 
-/// The file behind a link; its digest stands in the fragment.
-fn file(mut url: Url) -> Option<(String, Listed)> {
+/// The file behind a link; its digest stands in the fragment, what else is said of it in attributes.
+fn file(mut url: Url, tag: &Tag) -> Option<(String, Listed)> {
     let sha256 = url.fragment().and_then(|fragment| fragment.strip_prefix("sha256=")).and_then(digest);
     url.set_fragment(None);
     let name = url.path_segments()?.next_back().filter(|name| !name.is_empty())?;
-    let name = unescaped_path(name);
-    Some((name, Listed { url, sha256 }))
-}
-
-/// A file name out of an address: percent signs stand for bytes.
-fn unescaped_path(name: &str) -> String {
-    let mut bytes = Vec::with_capacity(name.len());
-    let mut rest = name.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let byte = after.get(..2).filter(|_| first == b'%').and_then(|hex| data_encoding::HEXLOWER_PERMISSIVE.decode(hex).ok());
-        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
-        bytes.extend(byte.unwrap_or_else(|| vec![first]));
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let name = String::from_utf8_lossy(&unescaped(name)).into_owned();
+    let metadata =
+        ["data-core-metadata", "data-dist-info-metadata"].iter().any(|name| tag.attribute(name).is_some_and(|said| said != "false"));
+    let (yanked, requires_python) = (tag.attribute("data-yanked"), tag.attribute("data-requires-python"));
+    Some((name, Listed { sha256, yanked, requires_python, metadata, ..Listed::at(url) }))
 }
 
 /// A start tag.
@@ -75,6 +65,8 @@ fn tag(text: &str) -> Option<(Tag, &str)> {
         let key_len = rest.find(|letter: char| letter.is_whitespace() || matches!(letter, '=' | '>' | '/')).filter(|len| *len > 0)?;
         let (key, after) = rest.split_at(key_len);
         let Some(value) = after.trim_start().strip_prefix('=') else {
+            // An attribute without a value has an empty one.
+            tag.attributes.push((key.to_ascii_lowercase(), String::new()));
             rest = after;
             continue;
         };
@@ -140,17 +132,22 @@ mod tests {
         let page = format!(
             r##"<!DOCTYPE html><html><head><!-- <a href="no.whl"> --><base href="/mirror/torch/"></head><body>
             <A HREF='../../files/a.whl#sha256={digest}' data-requires-python="&gt;=3.10">a.whl</A><br/>
-            <a data-yanked href=b%2Bcu130.whl>b</a>
+            <a data-yanked data-core-metadata="true" href=b%2Bcu130.whl>b</a>
             <a class="x" href="https://files.example.org/c.whl?x=1&amp;y=2#md5=1">c.whl</a>
             <a href="">self</a> <a name="x">no</a> <a href="mailto:a@b">mail</a> < a"##
         );
         let files = files(&page, &base);
-        let shown: Vec<String> = files.iter().map(|(name, file)| format!("{name} {} {}", file.url, file.sha256.is_some())).collect();
-        insta::assert_snapshot!(shown.join("\n"), @r"
-        a.whl https://example.org/files/a.whl true
-        b+cu130.whl https://example.org/mirror/torch/b%2Bcu130.whl false
-        c.whl https://files.example.org/c.whl?x=1&y=2 false
-        ");
+        let shown: Vec<String> = files
+            .iter()
+            .map(|(name, file)| {
+                format!("{name} {} {} {:?} {:?} {}", file.url, file.sha256.is_some(), file.yanked, file.requires_python, file.metadata)
+            })
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        a.whl https://example.org/files/a.whl true None Some(">=3.10") false
+        b+cu130.whl https://example.org/mirror/torch/b%2Bcu130.whl false Some("") None true
+        c.whl https://files.example.org/c.whl?x=1&y=2 false None None false
+        "#);
     }
 
     proptest::proptest! {

@@ -35,9 +35,10 @@ impl Locations {
         Url::parse(text.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
     }
 
-    /// Remembers where a file is. Addresses with a query are not kept: it may be a signature, which is secret and ages.
+    /// Remembers where a file is. Addresses with a query are not kept: it may be a
+    /// signature, which is secret and ages; nor are files of this machine, which are found at once.
     pub(crate) fn put(&self, sha256: &str, url: &Url) -> Result<(), Error> {
-        if url.query().is_some() {
+        if url.query().is_some() || url.scheme() == "file" {
             return Ok(());
         }
         fs::create_dir_all(&self.dir).map_err(Error::store("create", &self.dir))?;

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::error::Error;
 use crate::event::FetchEvent;
-use crate::http::{Answer, Client, HttpError, HttpFault, Response, difference, redacted};
+use crate::http::{Answer, Client, HttpError, HttpFault, Request, Response, difference, redacted};
 
 /// What the catalog says of a wheel.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ impl<'a> Source<'a> {
             .retrying(&self.url, || {
                 let mut response = match first.take() {
                     Some(response) => response,
-                    None => self.client.send(&self.url, None, None)?.1,
+                    None => self.client.send(Request::new(self.url.clone()))?.1,
                 };
                 let unkept = |cause: std::io::Error| HttpFault::Protocol(format!("cannot keep the answer: {cause}")).at(&self.url);
                 let mut copy = File::options().read(true).write(true).create(true).truncate(true).open(&self.copy).map_err(unkept)?;
@@ -167,6 +167,7 @@ impl<'a> Source<'a> {
     fn failed(&self, cause: HttpError) -> Error {
         match cause.fault {
             HttpFault::Changed(reason) => Error::Changed { file: self.pin.file.to_owned(), reason },
+            HttpFault::Short(length) => self.wrong(format!("it has {length} bytes, but {} in the catalog", self.pin.size)),
             _ => Error::fetch(&format!("`{}`", self.pin.file))(cause),
         }
     }

@@ -43,7 +43,7 @@ fn fetch(catalog: &str, cache: &str, index: &str, version: &str, events: &(dyn F
     let options = ProvisionOptions { cache_dir: cache.into(), lower: Vec::new(), offline: false, retry };
     let network = || {
         let index = IndexUrl::parse(index).map_err(|reason| Error::IndexUrl { origin: "the argument".to_owned(), reason })?;
-        Ok(Network { index, transport: Arc::new(UreqTransport::new(&AgentOptions::default())?) })
+        Ok(Network::new(index, Arc::new(UreqTransport::new(&AgentOptions::default())?)))
     };
     let dir = Provisioner::new(&catalog, options, &network, events).fetch(&version, "linux-x86_64")?;
     Ok(dir.display().to_string())

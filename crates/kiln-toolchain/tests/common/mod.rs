@@ -102,7 +102,7 @@ impl Bench {
     pub fn provision<T>(&self, act: impl FnOnce(&Provisioner<'_>) -> T) -> T {
         let network = || {
             let options = AgentOptions { read_timeout: self.read_timeout, ..AgentOptions::default() };
-            Ok(Network { index: IndexUrl::parse(&self.index).unwrap(), transport: Arc::new(UreqTransport::new(&options)?) })
+            Ok(Network::new(IndexUrl::parse(&self.index).unwrap(), Arc::new(UreqTransport::new(&options)?)))
         };
         let events = |event: FetchEvent| self.events.lock().unwrap().push(event);
         let options = ProvisionOptions { cache_dir: self.cache(), lower: self.lower.clone(), offline: self.offline, retry: self.retry };

@@ -14,8 +14,15 @@ pub fn mirror() -> MirrorServer {
     let read = |path: std::path::PathBuf| std::fs::read_to_string(&path).ok().map(|text| PipFile { path, text });
     let pip_files: Vec<PipFile> = pip_config_paths(&environment).into_iter().filter_map(read).collect();
     let ask_python = || ask_pip(&real_program("python3").ok_or("there is no `python3` on PATH")?);
-    let settings =
-        IndexSettings { option: None, kiln_toml: None, environment: &environment, pip_files: &pip_files, ask_python: &ask_python };
+    let settings = IndexSettings {
+        option: None,
+        kiln_toml: None,
+        environment: &environment,
+        pip_files: &pip_files,
+        ask_python: &ask_python,
+        current_dir: Path::new("/"),
+        project_dir: Path::new("/"),
+    };
     let upstream = default_index(&settings).expect("an index is known").url.to_string();
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mirror-cache");
     MirrorServer::start(&upstream, &MirrorOptions { cache: Some(cache), ..MirrorOptions::default() }).expect("the mirror starts")

@@ -23,9 +23,12 @@ pub(crate) struct Global {
     /// Never touch the network
     #[arg(long, global = true)]
     pub(crate) offline: bool,
-    /// Package index to take toolchains from
+    /// Package index to take toolchains from: a URL, or the path of a directory
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) index: Option<String>,
+    /// Index of torch builds that the package index lacks
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) torch_index: Option<String>,
     /// Where toolchains and other shared things are kept
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use kiln::git::GitTool;
 use kiln::matrix::Target;
+use kiln::settings_file;
+use kiln_format::Spanned;
 use kiln_format::metadata::Builder;
 use kiln_toolchain::{
-    AgentOptions, BuiltInIndex, IndexSettings, Network, PipFile, ProvisionOptions, RetryPolicy, Trust, UreqTransport, ask_pip,
-    certificate_files, default_index, pip_config_paths,
+    AgentOptions, BuiltInIndex, IndexSettings, Netrc, Network, PipFile, ProvisionOptions, RetryPolicy, TorchIndexSettings, Trust,
+    UreqTransport, ask_pip, certificate_files, default_index, pip_config_paths, proxies, torch_index,
 };
 
 use crate::args::Global;
@@ -25,6 +27,7 @@ pub(crate) struct Settings {
     pub(crate) environment: Environment,
     pub(crate) offline: bool,
     index: Option<String>,
+    torch_index: Option<String>,
     cache_dir: Option<PathBuf>,
     /// The machine.
     pub(crate) target: Target,
@@ -41,6 +44,7 @@ impl Settings {
             environment: environment.clone(),
             offline: global.offline,
             index: global.index.clone(),
+            torch_index: global.torch_index.clone(),
             cache_dir: global.cache_dir.as_ref().map(absolute).or_else(|| environment.cache_dir()),
             target,
         })
@@ -62,8 +66,13 @@ impl Settings {
         ProvisionOptions { cache_dir, lower: self.environment.shared_caches(), offline: self.offline, retry: RetryPolicy::default() }
     }
 
-    /// The index and the way to it; settled only when something has to be fetched.
-    pub(crate) fn network(&self, cache_dir: &Path, kiln_toml: Option<&str>) -> Result<Network, kiln_toolchain::Error> {
+    /// The indexes and the way to them; settled only when something has to be fetched. `project` is the directory of the
+    /// project and what its `kiln.toml` says.
+    pub(crate) fn network(
+        &self,
+        cache_dir: &Path,
+        project: Option<(&Path, &settings_file::Settings)>,
+    ) -> Result<Network, kiln_toolchain::Error> {
         let variables = &self.environment.variables;
         let pip_files: Vec<PipFile> = pip_config_paths(variables)
             .into_iter()
@@ -73,24 +82,46 @@ impl Settings {
             let python = self.environment.find_program(&["python3", "python"]).ok_or("there is no `python3` on PATH")?;
             BuiltInIndex::new(cache_dir).get(&python, &ask_pip)
         };
+        let named = |url: fn(&settings_file::Settings) -> &Option<Spanned<String>>| {
+            let (_, settings) = project?;
+            url(settings).as_ref().map(|url| url.value.as_str())
+        };
+        let project_dir = project.map_or(self.environment.current_dir.as_path(), |(dir, _)| dir);
         let index = default_index(&IndexSettings {
             option: self.index.as_deref(),
-            kiln_toml,
+            kiln_toml: named(|settings| &settings.index_url),
             environment: variables,
             pip_files: &pip_files,
             ask_python: &ask_python,
+            current_dir: &self.environment.current_dir,
+            project_dir,
+        })?;
+        let torch_index = torch_index(&TorchIndexSettings {
+            option: self.torch_index.as_deref(),
+            kiln_toml: named(|settings| &settings.torch_index),
+            environment: variables,
+            current_dir: &self.environment.current_dir,
+            project_dir,
         })?;
         let options = AgentOptions {
             trust: Trust { extra: certificate_files(variables, &pip_files)? },
-            proxy: self.proxy(),
+            proxies: proxies(variables, &pip_files)?,
             ..AgentOptions::default()
         };
-        Ok(Network { index: index.url, transport: Arc::new(UreqTransport::new(&options)?) })
+        let transport = Arc::new(UreqTransport::new(&options)?);
+        let torch_index = torch_index.map(|index| index.url);
+        Ok(Network { torch_index, netrc: self.netrc()?, ..Network::new(index.url, transport) })
     }
 
-    /// The proxy that the environment names for secure connections.
-    fn proxy(&self) -> Option<String> {
-        ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"].into_iter().find_map(|name| self.environment.get(name)).map(str::to_owned)
+    /// The logins of the user's netrc file: the one that `NETRC` names, which must be there, else the one in the home.
+    fn netrc(&self) -> Result<Netrc, kiln_toolchain::Error> {
+        if let Some(path) = self.environment.get("NETRC").map(|path| self.environment.current_dir.join(path)) {
+            let text = fs::read(&path).map_err(|source| kiln_toolchain::Error::Netrc { path, source })?;
+            return Ok(Netrc::parse(&String::from_utf8_lossy(&text)));
+        }
+        let home = self.environment.get("HOME").map(Path::new);
+        let text = home.and_then(|home| fs::read(home.join(".netrc")).ok());
+        Ok(text.map(|text| Netrc::parse(&String::from_utf8_lossy(&text))).unwrap_or_default())
     }
 
     /// How to run git: with what it needs to find its settings, and nothing that a surrounding hook has set.

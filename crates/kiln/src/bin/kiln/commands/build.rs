@@ -42,8 +42,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     };
 
     let cache_dir = settings.cache_dir(Some(&checked.project.root))?;
-    let kiln_toml = checked.project.settings.index_url.as_ref().map(|url| url.value.as_str());
-    let network = || settings.network(&cache_dir, kiln_toml);
+    let network = || settings.network(&cache_dir, Some((root, &checked.project.settings)));
     let fetching = |event| report(&Event::Fetch(event));
     let catalog = Catalog::embedded()?;
     let interrupt = Interrupt::new();
