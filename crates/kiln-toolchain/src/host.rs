@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::choice::{is_launcher, is_program, is_usual_name, on_path};
 pub use self::runtime::{HostRuntime, RuntimeError, RuntimeFile};
+use crate::discover::Need;
 
 /// A compiler that somebody named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +152,21 @@ impl HostError {
         }
     }
 
+    /// What would have to be installed, where that is the trouble.
+    pub fn need(&self) -> Option<Need> {
+        let Self::Incomplete { path, part, .. } = self else {
+            return matches!(self, Self::None { .. }).then_some(Need::Cxx);
+        };
+        Some(match part.as_str() {
+            "cc1plus" => Need::Cxx,
+            "as" | "collect2" | "ld" => Need::Binutils,
+            "libc.so.6" | "libm.so.6" | "crti.o" | "crtn.o" | "stdio.h" => Need::CHeaders,
+            part if part.starts_with("ld-linux") => Need::CHeaders,
+            // GCC's packages are by its release, which the name of the compiler may tell.
+            _ => Need::CxxHeaders { major: path.canonicalize().ok().as_deref().and_then(gcc_major) },
+        })
+    }
+
     fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
@@ -174,6 +190,11 @@ pub fn find(search: &HostSearch, cache: &Path) -> Result<Found, HostError> {
     let probed = probe::probe(&resolved, search, dir)?;
     cache::save(cache, &key, &probed)?;
     Ok(Found { compiler: probed.compiler, probes: probed.probes })
+}
+
+/// The number in the name of a GCC: 12 of `x86_64-linux-gnu-g++-12`.
+fn gcc_major(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.rsplit_once("g++-")?.1.parse().ok()
 }
 
 fn version_from_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Version, D::Error> {

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use kiln_toolchain::discover::Need;
 use kiln_toolchain::host::{Choice, Family, Found, HostError, HostSearch, find};
 
 struct Place {
@@ -229,6 +230,38 @@ fn what_is_missing_is_named_in_one_line() {
     the C++ compiler `DIR/bare` lacks `libstdc++.so.6`
     install the C++ library: `libstdc++-N-dev` on Debian and Ubuntu, `libstdc++-devel` on Fedora and RHEL
     ");
+}
+
+#[test]
+fn headers_that_are_missing_are_named() {
+    let place = Place::new();
+    let error = |cxx: &str| {
+        let error = place.find(&chosen(cxx)).unwrap_err();
+        (error.to_string(), error.need())
+    };
+    assert_eq!(error("/usr/bin/g++ -nostdinc++").0, "the C++ compiler `/usr/bin/g++` lacks `cstddef`");
+    assert!(matches!(error("/usr/bin/g++ -nostdinc++").1, Some(Need::CxxHeaders { .. })));
+    // With the C++ library's headers alone.
+    let bare = place.script("bare", "case \"$*\" in *stdio.h*) exit 1;; *) exec g++ \"$@\";; esac\n");
+    let (message, need) = error(bare.to_str().unwrap());
+    assert_eq!(
+        (message.replace(place.dir.path().to_str().unwrap(), "DIR"), need),
+        ("the C++ compiler `DIR/bare` lacks `stdio.h`".to_owned(), Some(Need::CHeaders))
+    );
+}
+
+#[test]
+fn headers_that_go_away_are_missed() {
+    let place = Place::new();
+    let [cxx, c] = ["include/cstddef", "include/stdio.h"].map(|name| place.path(name));
+    std::fs::create_dir(place.path("include")).unwrap();
+    std::fs::write(&cxx, "").unwrap();
+    std::fs::write(&c, "").unwrap();
+    let search = chosen(format!("/usr/bin/g++ -nostdinc -isystem{}", place.path("include").display()));
+    assert!(place.find(&search).unwrap().probes > 0);
+    assert_eq!(place.find(&search).unwrap().probes, 0);
+    std::fs::remove_file(&cxx).unwrap();
+    assert_eq!(place.find(&search).unwrap_err().to_string(), "the C++ compiler `/usr/bin/g++` lacks `cstddef`");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::{HostCompiler, HostError};
 use crate::file_state::{self, FileState};
 
 /// Raised whenever an entry means something else.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Entries that are kept: compilers come and go with their PATH.
 const KEPT: usize = 16;
 

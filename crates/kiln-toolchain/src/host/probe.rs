@@ -60,6 +60,7 @@ pub(super) fn probe(resolved: &Resolved, search: &HostSearch, dir: &Path) -> Res
         identity.update(digest(program, &mut files)?.as_bytes());
     }
     let runtime = find_runtime(&mut asker, &mut files)?;
+    see_headers(&mut asker, &mut files)?;
     let probes = asker.probes;
     let compiler = HostCompiler {
         accepts_no_gnu_unique: family == Family::Gnu,
@@ -94,6 +95,33 @@ fn find_runtime(asker: &mut Asker<'_>, files: &mut Vec<FileState>) -> Result<Hos
         found.static_cxx = Some(RuntimeFile { name: runtime::STATIC_CXX.to_owned(), path, digest });
     }
     Ok(found)
+}
+
+/// Sees that the compiler finds a header of the C++ library and one of the C library. Only it knows where it looks. What it finds
+/// counts as long as those headers stay: their state goes to `files`.
+fn see_headers(asker: &mut Asker<'_>, files: &mut Vec<FileState>) -> Result<(), HostError> {
+    let mut ask = |headers: &[(&str, &str)]| {
+        let included: Vec<&str> = headers.iter().flat_map(|(header, _)| ["-include", header]).collect();
+        asker.ask(&[&["-E", "-x", "c++"], included.as_slice(), &["/dev/null"]].concat())
+    };
+    match ask(runtime::HEADERS) {
+        Ok(text) => {
+            let places = text.lines().filter_map(|line| line.strip_prefix("# ")?.split('"').nth(1));
+            for path in places.filter(|path| runtime::HEADERS.iter().any(|(header, _)| Path::new(path).ends_with(header))) {
+                if let Ok(state) = FileState::now(Path::new(path))
+                    && !files.contains(&state)
+                {
+                    files.push(state);
+                }
+            }
+            Ok(())
+        }
+        Err(error) => {
+            let missing = runtime::HEADERS.iter().find(|header| ask(std::slice::from_ref(header)).is_err());
+            let path = asker.resolved.compiler.clone();
+            Err(missing.map_or(error, |(part, packages)| HostError::Incomplete { path, part: (*part).to_owned(), packages }))
+        }
+    }
 }
 
 /// Lets the `cc` crate say how the compiler is called and of which family it is.

@@ -37,8 +37,13 @@ pub struct HostRuntime {
 /// File names, each with the packages that have it when it is a must.
 type Names = &'static [(&'static str, Option<&'static str>)];
 
-const CXX: Option<&str> = Some("the C++ library: `libstdc++-N-dev` on Debian and Ubuntu, `libstdc++-devel` on Fedora and RHEL");
-const C: Option<&str> = Some("the C library: `libc6-dev` on Debian and Ubuntu, `glibc-devel` on Fedora and RHEL");
+const CXX_PACKAGES: &str = "the C++ library: `libstdc++-N-dev` on Debian and Ubuntu, `libstdc++-devel` on Fedora and RHEL";
+const C_PACKAGES: &str = "the C library: `libc6-dev` on Debian and Ubuntu, `glibc-devel` on Fedora and RHEL";
+const CXX: Option<&str> = Some(CXX_PACKAGES);
+const C: Option<&str> = Some(C_PACKAGES);
+
+/// Headers that every kernel needs, each with the packages that have it.
+pub(super) const HEADERS: &[(&str, &str)] = &[("cstddef", CXX_PACKAGES), ("stdio.h", C_PACKAGES)];
 
 /// The small ones of the C library have been empty since glibc 2.34 and are not always there.
 pub(super) const LIBRARIES: Names = &[
