@@ -157,6 +157,7 @@ pub(crate) fn oracles(workspace: &Workspace) -> anyhow::Result<PathBuf> {
 
 /// What the tests of the crates look for.
 pub(crate) fn for_cargo_tests(workspace: &Workspace) -> anyhow::Result<()> {
+    test_programs()?;
     oracles(workspace)?;
     torch_pythons(workspace, TORCH).map(drop)
 }
@@ -208,14 +209,29 @@ const OTHER_COMPILERS: &[(&str, &str)] = &[
     ("ld.gold", "binutils"),
 ];
 
+/// The compilers and programs for other platforms that `cargo test` runs, with their packages.
+const TEST_PROGRAMS: &[(&str, &str)] = &[
+    ("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"),
+    ("clang++-19", "clang-19"),
+    ("ld.lld-19", "lld-19"),
+    ("qemu-aarch64", "qemu-user"),
+];
+
+/// What the tests of the crates need beside the machine's own compiler.
+fn test_programs() -> anyhow::Result<()> {
+    programs(TEST_PROGRAMS, "the tests also build for other platforms")
+}
+
 /// The second compiler family, older compilers and other linkers, for the full run.
 pub(crate) fn other_compilers() -> anyhow::Result<()> {
+    programs(OTHER_COMPILERS, "the full run also builds with other compilers and linkers")
+}
+
+/// Installs the packages of those programs that are not there.
+fn programs(wanted: &[(&str, &str)], why: &str) -> anyhow::Result<()> {
     let is_missing = |program: &str| Command::new(program).arg("--version").output().is_err();
-    let missing: Vec<&str> = OTHER_COMPILERS.iter().filter(|(program, _)| is_missing(program)).map(|(_, package)| *package).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    system_packages(&missing, "the full run also builds with other compilers and linkers")
+    let missing: Vec<&str> = wanted.iter().filter(|(program, _)| is_missing(program)).map(|(_, package)| *package).collect();
+    if missing.is_empty() { Ok(()) } else { system_packages(&missing, why) }
 }
 
 /// Installs packages of the system where that is possible, else says in one line what to install.

@@ -1,7 +1,8 @@
 //! Reading and writing object files: what is in them, never whether that is allowed.
 //!
 //! [`elf::relocatable`] tells what a `.o` file defines and wants, [`elf::dynamic`] what a shared library exports, imports and
-//! needs ([`elf::dynamic_file`] does the same without holding the file in memory). [`archive`] looks into static libraries,
+//! needs ([`elf::dynamic_file`] does the same without holding the file in memory), and [`exports`] what a library of any format
+//! offers. [`archive`] looks into static libraries,
 //! [`stub`] writes shared libraries that hold names and no code, and [`demangle`] turns C++ symbols into text. [`baseline`] and
 //! [`names`] are data: what old system libraries export, and whose a name is.
 //!
@@ -13,6 +14,7 @@ pub mod baseline;
 pub mod demangle;
 pub mod elf;
 mod error;
+pub mod exports;
 pub mod names;
 pub mod stub;
 

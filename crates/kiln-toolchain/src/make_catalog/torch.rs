@@ -46,7 +46,7 @@ pub fn make_release(wheel: &Path, scratch: &Path) -> Result<MadeRelease, MakeErr
             continue;
         }
         let unpacked = wheel.unpack(&member, scratch)?;
-        sets.push(exports::coded(unpacked.path(), library).map_err(|cause| wheel.failed(format!("`{member}`: {cause}")))?);
+        sets.push(exports::coded(unpacked.path()).map_err(|cause| wheel.failed(format!("`{member}`: {cause}")))?);
     }
     if sets.is_empty() {
         return Err(wheel.failed("it has no library to link with".to_owned()));
