@@ -68,31 +68,31 @@ fn no_index_at_all() {
 fn malformed_addresses() {
     let place = Place::without_torch();
     let with = |url: &str| place.say(&["--index", url, "toolchain", "fetch", "torch==2.13.0"]);
-    insta::assert_snapshot!(with("mirror/simple"), @"
+    insta::assert_snapshot!(with("mirror/simple"), @r"
     exit code 1
     --- stderr ---
-    error[network-settings]: the value of `--index` is not the URL of a package index: it does not begin with `https://` or `http://`
-    hint: it has the form `https://host/simple`
+    error[network-settings]: the value of `--index` is not the URL of a package index: it begins neither with `https://`, `http://` or `file://` nor, as a path, with `/`, `./` or `../`
+    hint: it has the form `https://host/simple`, or is the path of a directory
     ");
-    insta::assert_snapshot!(with("ftp://mirror.example/simple"), @"
+    insta::assert_snapshot!(with("ftp://mirror.example/simple"), @r"
     exit code 1
     --- stderr ---
-    error[network-settings]: the value of `--index` is not the URL of a package index: `ftp:` addresses are not supported, only `http:` and `https:`
-    hint: it has the form `https://host/simple`
+    error[network-settings]: the value of `--index` is not the URL of a package index: `ftp:` addresses are not supported, only `https:`, `http:` and `file:`
+    hint: it has the form `https://host/simple`, or is the path of a directory
     ");
-    insta::assert_snapshot!(with("http://user:secret@[::1/simple"), @"
+    insta::assert_snapshot!(with("http://user:secret@[::1/simple"), @r"
     exit code 1
     --- stderr ---
     error[network-settings]: the value of `--index` is not the URL of a package index: invalid IPv6 address
-    hint: it has the form `https://host/simple`
+    hint: it has the form `https://host/simple`, or is the path of a directory
     ");
     let mut place = Place::without_torch();
     place.env("UV_DEFAULT_INDEX", "mirror/simple");
-    insta::assert_snapshot!(place.say(&FETCH), @"
+    insta::assert_snapshot!(place.say(&FETCH), @r"
     exit code 1
     --- stderr ---
-    error[network-settings]: the value of `UV_DEFAULT_INDEX` is not the URL of a package index: it does not begin with `https://` or `http://`
-    hint: it has the form `https://host/simple`
+    error[network-settings]: the value of `UV_DEFAULT_INDEX` is not the URL of a package index: it begins neither with `https://`, `http://` or `file://` nor, as a path, with `/`, `./` or `../`
+    hint: it has the form `https://host/simple`, or is the path of a directory
     ");
     let place = Place::without_torch();
     place.write("home/.config/pip/pip.conf", "[global\n");
@@ -159,21 +159,21 @@ fn a_server_that_is_ill() {
     ");
     server.heal();
     server.fault(Target::Pages, Fault::Status(403));
-    insta::assert_snapshot!(fetch_from(&server), @"
+    insta::assert_snapshot!(fetch_from(&server), @r"
     exit code 1
     --- stderr ---
         Fetching torch 2.13.0 (linux-x86_64)
-    error[index]: the index http://127.0.0.1:[port]/simple/ has no project `torch`
-    hint: another index can be given with `--index URL`; a mirror must carry the same files as the original
+    error[index-access]: the index http://127.0.0.1:[port]/simple/ gives no access to project `torch`: it answered 403
+    hint: either it does not let everybody see it (credentials may stand in netrc, or in the index URL), or it has no such project and says so in this way
     ");
     server.heal();
     server.demand("user:password");
-    insta::assert_snapshot!(fetch_from(&server), @"
+    insta::assert_snapshot!(fetch_from(&server), @r"
     exit code 1
     --- stderr ---
         Fetching torch 2.13.0 (linux-x86_64)
-    error[fetch]: cannot fetch the file list of `torch`: http://127.0.0.1:[port]/simple/torch/: the server answered 401
-    hint: the server wants credentials: they may stand in the index URL
+    error[index-access]: the index http://127.0.0.1:[port]/simple/ gives no access to project `torch`: it answered 401
+    hint: it wants credentials, or others than it got: they may stand in netrc, or in the index URL
     ");
 }
 
@@ -279,10 +279,10 @@ fn settings_of_the_network_that_cannot_be_used() {
     ");
     let mut place = Place::without_torch();
     place.env("KILN_INDEX_URL", &server.index()).env("HTTPS_PROXY", "gopher://user:secret@proxy");
-    insta::assert_snapshot!(place.say(&FETCH), @"
+    insta::assert_snapshot!(place.say(&FETCH), @r"
     exit code 1
     --- stderr ---
-    error[network-settings]: the proxy `proxy` cannot be used: invalid proxy url
+    error[network-settings]: the proxy `proxy` cannot be used: it is not of the form `http://host:port`
     ");
 }
 
