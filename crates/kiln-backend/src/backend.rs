@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use kiln_format::BackendName;
+use kiln_format::build::KernelOptions;
 use kiln_graph::{Graph, PathRef, RootName};
 use kiln_object::elf::Machine;
+use kiln_toolchain::LibraryExports;
 use kiln_toolchain::floor::FloorLink;
 use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::RuntimeNames;
@@ -19,8 +21,12 @@ pub struct FrameworkPart {
     pub defines: Vec<String>,
     /// Defines that the framework's own package adds for this backend to units that include its headers.
     pub package_defines: Vec<String>,
+    /// Flags of the device compiler that the framework's own package adds to units that include its headers.
+    pub package_device_flags: Vec<String>,
     /// SONAMEs of the framework's libraries that an extension of this backend may need, in link order.
     pub libraries: Vec<String>,
+    /// Libraries of the backend's own runtime that an extension may need, after the framework's.
+    pub runtime: Vec<LibraryExports>,
 }
 
 /// A group of sources that share flags: a `[kernel.*]` table, or the framework's own `src`.
@@ -38,12 +44,21 @@ pub struct Component {
     pub cxx_flags: Vec<String>,
     /// Whether the units may include the framework's headers. Without them a unit is one action for every torch.
     pub uses_framework: bool,
+    /// What only kernels of the backend say; none for the framework's own sources.
+    pub options: Option<KernelOptions>,
 }
 
 impl Component {
     /// A component without sources or flags of its own, for units that Kiln generates.
     pub fn generated(table: &str) -> Self {
-        Self { table: table.to_owned(), sources: Vec::new(), include_dirs: Vec::new(), cxx_flags: Vec::new(), uses_framework: false }
+        Self {
+            table: table.to_owned(),
+            sources: Vec::new(),
+            include_dirs: Vec::new(),
+            cxx_flags: Vec::new(),
+            uses_framework: false,
+            options: None,
+        }
     }
 }
 
@@ -66,6 +81,15 @@ pub struct Lowering<'a> {
     pub ambient: &'a std::collections::BTreeMap<String, std::path::PathBuf>,
 }
 
+/// What a component's device code is compiled for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Architectures {
+    /// The architectures in the backend's order, as metadata name them. Empty for a backend without any.
+    pub names: Vec<String>,
+    /// What differs from what the component asked for: lower case, without full stop.
+    pub notes: Vec<String>,
+}
+
 /// One vendor: how its components become steps.
 pub trait Backend: Send + Sync {
     /// The name in `build.toml`.
@@ -74,9 +98,63 @@ pub trait Backend: Send + Sync {
     /// What torch must know of this backend.
     fn torch_part(&self) -> FrameworkPart;
 
+    /// Whether `component` belongs to a variant of this backend's toolkit: one that needs a newer toolkit is left out.
+    fn takes(&self, component: &Component) -> bool {
+        let _ = component;
+        true
+    }
+
+    /// What the device code of `component` is compiled for.
+    ///
+    /// # Errors
+    /// When nothing is left of what the component asks for, or the toolkit cannot make it.
+    fn architectures(&self, component: &Component) -> Result<Architectures, BackendError> {
+        let _ = component;
+        Ok(Architectures::default())
+    }
+
+    /// What a variant is compiled for whose components have `lists`, in the backend's order, each once.
+    fn merge(&self, lists: &[Architectures]) -> Vec<String> {
+        let _ = lists;
+        Vec::new()
+    }
+
     /// Adds the steps that compile `component` and gives the objects to link, in source order.
     ///
     /// # Errors
     /// When a source is of no kind that this backend compiles, or a flag is refused.
     fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError>;
+
+    /// Adds the steps between the objects of all components and their link, and gives what is linked beside them.
+    ///
+    /// # Errors
+    /// When the graph refuses a step.
+    fn device_link(
+        &self,
+        lowering: &mut Lowering<'_>,
+        components: &[Component],
+        objects: &[ObjectFile],
+    ) -> Result<Vec<ObjectFile>, BackendError> {
+        let _ = (lowering, components, objects);
+        Ok(Vec::new())
+    }
+
+    /// Whether the device code in a linked extension is what `components` plan.
+    ///
+    /// # Errors
+    /// What is inside and what should be.
+    fn verify(&self, components: &[Component], extension: &[u8]) -> Result<(), WrongCode> {
+        let _ = (components, extension);
+        Ok(())
+    }
+}
+
+/// The device code in an extension is not what was planned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct WrongCode {
+    /// What is inside and what should be.
+    pub message: String,
+    /// What the author can do about it.
+    pub hint: Option<String>,
 }

@@ -18,6 +18,8 @@ pub struct CompileProfile {
     pub defines: Vec<String>,
     /// The step whose output directory holds the generated headers.
     pub generated_headers: Option<StepId>,
+    /// Flags of the device compiler that the framework's package adds, in order.
+    pub device_flags: Vec<String>,
     /// Include directories of the framework, as system directories, in order.
     pub system_include_dirs: Vec<PathRef>,
     /// Roots whose location must not reach an object, with the text that stands for each.
@@ -122,7 +124,7 @@ pub fn compile_host_unit(
 }
 
 /// A run of the host compiler in the project's directory.
-pub(crate) fn host_program(lowering: &Lowering<'_>, args: Vec<Arg>, depfile: Option<String>) -> Program {
+pub fn host_program(lowering: &Lowering<'_>, args: Vec<Arg>, depfile: Option<String>) -> Program {
     let own = lowering.host.args.iter().map(|arg| Arg::from(arg.as_str()));
     Program {
         path: lowering.host.path.clone(),
@@ -137,7 +139,7 @@ pub(crate) fn host_program(lowering: &Lowering<'_>, args: Vec<Arg>, depfile: Opt
 
 /// The environment that may decide a result, the same for everyone: messages in one language, and a fixed time for
 /// `__DATE__` and `__TIME__`.
-fn fixed_environment() -> BTreeMap<String, Arg> {
+pub fn fixed_environment() -> BTreeMap<String, Arg> {
     BTreeMap::from([("LC_ALL".to_owned(), Arg::from("C.UTF-8")), ("SOURCE_DATE_EPOCH".to_owned(), Arg::from("0"))])
 }
 

@@ -23,6 +23,30 @@ pub enum BackendError {
         /// The torch release.
         torch: String,
     },
+    /// Nothing is left of the architectures that a component asks for, or the toolkit cannot make them.
+    #[error("{message}")]
+    Architectures {
+        /// What was asked for and what there is.
+        message: String,
+        /// What the author can do about it.
+        hint: Option<String>,
+    },
+    /// The toolkit does not go with the host compiler.
+    #[error("{message}")]
+    HostLimit {
+        /// Both versions.
+        message: String,
+        /// Which one to take instead.
+        hint: String,
+    },
+    /// A flag that does not work with the toolkit of this variant.
+    #[error("`{flag}` cannot be used with this toolkit: {reason}")]
+    ToolkitFlag {
+        /// The flag as written.
+        flag: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The step graph refused a step: a fault of Kiln.
     #[error("internal error in the step graph")]
     Graph(#[from] kiln_graph::GraphError),
@@ -32,11 +56,12 @@ impl BackendError {
     /// What the author can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::UnknownSource { hint, .. } => Some(hint.clone()),
+            Self::UnknownSource { hint, .. } | Self::HostLimit { hint, .. } => Some(hint.clone()),
+            Self::Architectures { hint, .. } => hint.clone(),
             Self::CxxLevel { .. } => {
                 Some("leave the flag out to take the level that torch itself uses, or stay below that torch with `torch.maxver`".to_owned())
             }
-            Self::Graph(_) => None,
+            Self::ToolkitFlag { .. } | Self::Graph(_) => None,
         }
     }
 }

@@ -14,14 +14,20 @@ mod generated;
 mod source;
 mod torch;
 
-pub use backend::{Backend, Component, FrameworkPart, Lowering};
-pub use compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit};
+pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, WrongCode};
+pub use compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit, fixed_environment, host_program};
 pub use error::BackendError;
 pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
 pub use framework::Framework;
-pub use kiln_format::{BackendName, Version};
-pub use kiln_graph::{Graph, PathRef, RootName};
+pub use kiln_format::build::KernelOptions;
+pub use kiln_format::{BackendName, CudaCapability, CudaSuffix, MajorMinor, Version};
+pub use kiln_graph::{
+    Action, Arg, Graph, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, StepId, Weight,
+};
 pub use kiln_object::elf::Machine;
-pub use kiln_toolchain::host::HostCompiler;
+pub use kiln_object::{Error as ObjectError, elf, fatbin};
+pub use kiln_toolchain::discover;
+pub use kiln_toolchain::host::{Family, HostCompiler};
+pub use kiln_toolchain::{LibraryExports, NameSet};
 pub use source::{Language, SourceKind, classify_source};
 pub use torch::TorchFramework;

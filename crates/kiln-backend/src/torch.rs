@@ -63,6 +63,7 @@ impl Framework for TorchFramework {
             defines.push(format!("TORCH_TARGET_VERSION={}", Self::target_version(version)));
         }
         Ok(CompileProfile {
+            device_flags: part.package_device_flags.clone(),
             cxx_std: self.toolchain.cxx_level.as_str(),
             defines,
             generated_headers,
@@ -142,7 +143,8 @@ impl TorchFramework {
     /// Torch's libraries: those that the backend links with, in the backend's order, and the others.
     fn libraries(&self, part: &FrameworkPart) -> (Vec<LibraryExports>, Vec<LibraryExports>) {
         let all = &self.toolchain.exports;
-        let linked = part.libraries.iter().filter_map(|soname| all.iter().find(|library| library.soname == *soname)).cloned().collect();
+        let of_torch = part.libraries.iter().filter_map(|soname| all.iter().find(|library| library.soname == *soname));
+        let linked = of_torch.chain(&part.runtime).cloned().collect();
         let unlinked = all.iter().filter(|library| !part.libraries.contains(&library.soname)).cloned().collect();
         (linked, unlinked)
     }

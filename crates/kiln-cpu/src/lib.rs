@@ -24,6 +24,7 @@ impl Backend for CpuBackend {
             defines: vec!["CPU_KERNEL".to_owned()],
             package_defines: TORCH_PACKAGE_DEFINES.map(str::to_owned).to_vec(),
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
+            ..FrameworkPart::default()
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! [`elf::relocatable`] tells what a `.o` file defines and wants, [`elf::dynamic`] what a shared library exports, imports and
 //! needs ([`elf::dynamic_file`] does the same without holding the file in memory), and [`exports`] what a library of any format
-//! offers. [`archive`] looks into static libraries,
-//! [`stub`] writes shared libraries that hold names and no code, and [`demangle`] turns C++ symbols into text. [`baseline`] and
+//! offers. [`archive`] looks into static libraries, [`fatbin`] tells what device code a file holds, [`stub`] writes shared libraries
+//! that hold names and no code, and [`demangle`] turns C++ symbols into text. [`baseline`] and
 //! [`names`] are data: what old system libraries export, and whose a name is.
 //!
 //! All input is untrusted: damage is an [`Error`], never a panic. Policies (which names may be used, which libraries
@@ -15,6 +15,7 @@ pub mod demangle;
 pub mod elf;
 mod error;
 pub mod exports;
+pub mod fatbin;
 pub mod names;
 pub mod stub;
 

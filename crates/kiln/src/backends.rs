@@ -1,13 +1,44 @@
 //! The one place where vendors are listed.
 
-use kiln_backend::Backend;
+use std::collections::BTreeMap;
+
+use kiln_backend::{Backend, BackendName, MajorMinor};
 use kiln_cpu::CpuBackend;
-use kiln_format::BackendName;
+use kiln_cuda::CudaBackend;
+use kiln_format::variant::Compute;
 
 /// Every backend that compiles kernels, in the order of the loader's preference.
-const BACKENDS: [&dyn Backend; 1] = [&CpuBackend];
+const COMPILED: [BackendName; 2] = [BackendName::Cuda, BackendName::Cpu];
 
-/// The backend called `name`; none if this Kiln cannot compile kernels for it.
-pub fn backend(name: BackendName) -> Option<&'static dyn Backend> {
-    BACKENDS.into_iter().find(|backend| backend.name() == name)
+/// Whether this Kiln can compile kernels for `backend`.
+pub fn is_compiled(backend: BackendName) -> bool {
+    COMPILED.contains(&backend)
+}
+
+/// The backends of one build, each with its toolkit.
+#[derive(Clone, Debug, Default)]
+pub struct Backends {
+    cpu: CpuBackend,
+    cuda: BTreeMap<MajorMinor, CudaBackend>,
+}
+
+impl Backends {
+    /// Adds the backend of a CUDA toolkit, for the variants of `release`.
+    pub fn add_cuda(&mut self, release: MajorMinor, backend: CudaBackend) {
+        self.cuda.insert(release, backend);
+    }
+
+    /// The cuda backend for the variants of `release`.
+    pub fn cuda(&self, release: MajorMinor) -> Option<&CudaBackend> {
+        self.cuda.get(&release)
+    }
+
+    /// The backend that compiles for `compute`; none if no toolkit was provided for it.
+    pub fn get(&self, compute: Compute) -> Option<&dyn Backend> {
+        match compute {
+            Compute::Cpu => Some(&self.cpu),
+            Compute::Cuda(release) => self.cuda(release).map(|backend| backend as &dyn Backend),
+            _ => None,
+        }
+    }
 }

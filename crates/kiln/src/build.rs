@@ -7,17 +7,20 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kiln_cuda::{ArchRequest, CudaBackend, Origin};
 use kiln_format::metadata::Builder;
-use kiln_format::variant::Os;
-use kiln_format::{Build, Diagnostic, Level, OpsId, Version};
+use kiln_format::variant::{Compute, Os};
+use kiln_format::{Build, Diagnostic, Level, MajorMinor, OpsId, Version};
 use kiln_graph::{Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir, WorkDirError};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{Provider, Provisioner, TorchToolchain};
+use kiln_toolchain::{LibraryExports, Provider, Provisioner, TorchToolchain};
 
+use crate::backends::Backends;
 use crate::build_error::{BuildError, Report};
 use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
 use crate::config_check;
+use crate::cuda::CudaToolkits;
 use crate::event::Event;
 use crate::floor;
 use crate::git::{self, GitTool, Scm};
@@ -38,6 +41,9 @@ pub struct Checked {
     /// The matrix.
     pub matrix: Matrix,
 }
+
+/// Whether this machine can build a variant, and if not, why.
+pub type CanBuild<'a> = dyn Fn(&Selected) -> Result<(), String> + 'a;
 
 impl Checked {
     /// Opens the project in `dir` and checks its configuration. Faults in its files are remarks, not errors.
@@ -80,12 +86,12 @@ impl Checked {
         }
     }
 
-    /// The variants that a command is about.
+    /// The variants that a command is about. `can_build` counts for [`Set::Preferred`] alone.
     ///
     /// # Errors
     /// As [`Checked::build`], and when a filter names something that does not exist.
-    pub fn choose(&self, target: Target, set: Set, filters: &Filters) -> Result<Selection, BuildError> {
-        Ok(choose(self.build()?, &self.matrix, target, set, filters, &can_build)?)
+    pub fn choose(&self, target: Target, set: Set, filters: &Filters, can_build: &CanBuild<'_>) -> Result<Selection, BuildError> {
+        Ok(choose(self.build()?, &self.matrix, target, set, filters, can_build)?)
     }
 }
 
@@ -108,6 +114,8 @@ pub struct BuildOptions {
     pub jobs: NonZeroUsize,
     /// Whether to go on with what does not depend on a failure.
     pub keep_going: bool,
+    /// What `--arch` narrows device code to.
+    pub arch: Option<ArchRequest>,
     /// Whether toolchains are fetched. A build that is only planned needs their names and digests alone.
     pub fetch: bool,
 }
@@ -132,6 +140,8 @@ pub struct Services<'a> {
     pub torch: TorchSource,
     /// Gives the host compiler.
     pub host: &'a HostSource<'a>,
+    /// The CUDA toolkits.
+    pub cuda: CudaToolkits<'a>,
     /// How to ask git.
     pub git: &'a GitTool,
     /// Variables that a compiler process needs to work and that never decide its result.
@@ -158,6 +168,7 @@ pub struct Prepared<'a> {
     scm: Scm,
     dirty: bool,
     host: Option<HostCompiler>,
+    backends: Backends,
     torch: BTreeMap<Version, TorchToolchain>,
     floor: Option<Arc<Floor>>,
 }
@@ -189,7 +200,11 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     if let Some(out) = &options.out_dir {
         out_dir::check_place(out, root, &root.join(build.ext_dir()).join(build.python_name()))?;
     }
-    let selection = checked.choose(options.target, options.set, &with_system_torch(options.filters.clone(), &services.torch))?;
+    let filters = with_system_torch(options.filters.clone(), &services.torch);
+    let with_toolkit = |selected: &Selected| {
+        can_build(selected).and_then(|()| cuda_release(selected).map_or(Ok(()), |release| services.cuda.has(release)))
+    };
+    let selection = checked.choose(options.target, options.set, &filters, &with_toolkit)?;
     if selection.variants.is_empty() {
         return Err(BuildError::NothingSelected { reasons: selection.reasons() });
     }
@@ -223,6 +238,10 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         };
         torch.insert(release, toolchain);
     }
+    let mut backends = Backends::default();
+    for release in compiled().filter_map(cuda_release).collect::<BTreeSet<_>>() {
+        backends.add_cuda(release, CudaBackend::new(services.cuda.toolkit(release)?, options.arch.clone()));
+    }
     let choice = checked.project.settings.floor.as_ref().map(|floor| floor.value).unwrap_or_default();
     let floor = match &host {
         Some(host) => floor::choose(choice, options.purpose, options.target, host, services)?,
@@ -234,11 +253,12 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         variants: &selection.variants,
         ops_ids: &ops_ids,
         host: host.as_ref(),
+        backends: &backends,
         torch: &torch,
         floor: floor.as_ref(),
         ambient: services.ambient,
     })?;
-    Ok(Prepared { checked, options, plan, scm, dirty, host, torch, floor })
+    Ok(Prepared { checked, options, plan, scm, dirty, host, backends, torch, floor })
 }
 
 /// Runs a prepared build: the graph, then the packages of all variants whose steps ended well, then the record.
@@ -308,14 +328,30 @@ fn package_variant(
     };
     let build = prepared.checked.build().map_err(|error| Some(Report::from(&error)))?;
     let os = variant.selected.target.map_or(Os::Linux, |target| target.os);
+    if let Some(library) = &library {
+        verify_code(prepared, variant, library)?;
+    }
     let library = library.as_deref().map(|library| (library, os));
     let contents = Contents::collect(&prepared.checked.project.root, build, &variant.ops_id, library).map_err(package_error)?;
     let provenance = package::provenance(services.builder.clone(), &prepared.scm, prepared.dirty);
     let selected = &variant.selected;
-    let metadata = package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &[], provenance).map_err(package_error)?;
+    let metadata =
+        package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &variant.archs, provenance).map_err(package_error)?;
     let inspect = |dir: &Path| inspect(prepared, services, variant, outcome, dir);
     let placed = package::place(out_dir, &name, &contents, &metadata, &inspect).map_err(package_error)?;
     Ok((placed, Stage::Linked))
+}
+
+/// Whether the device code in a linked extension is what was planned.
+fn verify_code(prepared: &Prepared<'_>, variant: &PlannedVariant, library: &Path) -> Result<(), Option<Report>> {
+    let Some(backend) = variant.selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute)) else { return Ok(()) };
+    let bytes = fs::read(library).map_err(|cause| {
+        let message = format!("cannot read `{}`", library.display());
+        Some(Report { code: "work-directory", message, causes: vec![cause.to_string()], hint: None })
+    })?;
+    backend
+        .verify(&variant.components, &bytes)
+        .map_err(|wrong| Some(Report { code: "device-code", message: wrong.message, causes: Vec::new(), hint: wrong.hint }))
 }
 
 /// Runs the checks on a variant's directory and tells what they say. False: it must not be put in place.
@@ -325,11 +361,14 @@ fn inspect(prepared: &Prepared<'_>, services: &Services<'_>, variant: &PlannedVa
     let objects: Vec<(String, PathBuf)> =
         variant.objects.iter().map(|object| (object.source.clone(), outcome.output_path(&object.output))).collect();
     let floor = applied_floor(prepared, variant);
+    let backend = variant.selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute));
+    let runtime = backend.map(|backend| backend.torch_part().runtime).unwrap_or_default();
+    let exports: Vec<LibraryExports> = torch.iter().flat_map(|torch| &torch.exports).cloned().chain(runtime).collect();
     let built = BuiltVariant {
         variant: &variant.selected.variant,
         id: &variant.ops_id,
         floor: check::floor_policy(&floor),
-        torch: &torch.map(|torch| TorchNames::of(&torch.exports)).unwrap_or_default(),
+        torch: &TorchNames::of(&exports),
         objects: &objects,
         host_paths: &[project, services.cache_dir].map(|path| path.display().to_string()),
     };
@@ -368,6 +407,14 @@ fn with_system_torch(mut filters: Filters, torch: &TorchSource) -> Filters {
         }
     }
     filters
+}
+
+/// The CUDA release that a variant is compiled for.
+fn cuda_release(selected: &Selected) -> Option<MajorMinor> {
+    match selected.row.as_ref()?.compute {
+        Compute::Cuda(release) => Some(release),
+        _ => None,
+    }
 }
 
 /// What the catalog calls the platform of `target`.
@@ -451,6 +498,15 @@ fn variant_record(
         let version = torch.version.to_string();
         toolchains.insert("torch".to_owned(), ToolchainRecord { provider: provider.to_owned(), version, identity: torch.identity.clone() });
     }
+    if let Some(cuda) = cuda_release(selected).and_then(|release| prepared.backends.cuda(release)) {
+        let toolkit = cuda.toolkit();
+        let provider = match &toolkit.origin {
+            Origin::Wheels => "wheels",
+            Origin::System(_) => "system",
+        };
+        let (version, identity) = (toolkit.version.to_string(), toolkit.identity.clone());
+        toolchains.insert("cuda".to_owned(), ToolchainRecord { provider: provider.to_owned(), version, identity });
+    }
     let catalog = torch.and_then(|torch| match &torch.provider {
         Provider::Wheel { record_sha256, .. } => Some(record_sha256.clone()),
         Provider::System { .. } => None,
@@ -463,8 +519,8 @@ fn variant_record(
         compute: selected.compute_version().map(ToString::to_string),
         catalog,
         toolchains,
-        archs: Vec::new(),
-        archs_narrowed: false,
+        archs: variant.archs.clone(),
+        archs_narrowed: prepared.options.arch.is_some() && !variant.archs.is_empty(),
         floor: applied_floor(prepared, variant),
         steps,
         proven: Proven { stage, by },

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::PathBuf;
 
-use kiln_format::OpsIdError;
+use kiln_format::{MajorMinor, OpsIdError};
 use kiln_graph::WorkDirError;
 use kiln_toolchain::floor::{FloorChoice, FloorError, FloorLevel};
 use kiln_toolchain::host::HostError;
@@ -57,6 +57,19 @@ pub enum BuildError {
     /// The host compiler cannot be used.
     #[error(transparent)]
     Host(#[from] kiln_toolchain::host::HostError),
+    /// There is no CUDA toolkit of the release that a variant wants.
+    #[error("no CUDA {release} toolkit was found{}", also(.found))]
+    NoCuda {
+        /// The release.
+        release: MajorMinor,
+        /// Toolkits of other releases, and what is wrong with those of this one.
+        found: Vec<String>,
+        /// What the user can do about it.
+        hint: String,
+    },
+    /// A CUDA toolkit cannot be used.
+    #[error(transparent)]
+    Cuda(#[from] kiln_cuda::ToolkitError),
     /// There is no floor for this machine.
     #[error(transparent)]
     Floor(#[from] FloorError),
@@ -150,6 +163,7 @@ impl BuildError {
             Self::Host(HostError::None { .. }) => "no-compiler",
             Self::Host(HostError::Io { .. }) => "store",
             Self::Host(_) => "host-compiler",
+            Self::NoCuda { .. } | Self::Cuda(_) => "no-cuda-toolkit",
             Self::Floor(_) => "internal",
             Self::FloorFailed { .. } => "host-compiler",
             Self::FloorStore { .. } => "store",
@@ -170,6 +184,8 @@ impl BuildError {
             Self::NothingSelected { .. } => Some("`kiln list-variants --reasons` shows what there is".to_owned()),
             Self::Toolchain(error) => error.hint(),
             Self::Host(error) => error.hint(),
+            Self::NoCuda { hint, .. } => Some(hint.clone()),
+            Self::Cuda(error) => error.hint(),
             Self::FloorFailed { .. } => Some("choose another compiler with `--cxx`".to_owned()),
             Self::ReleaseFloor { .. } => Some("remove `floor` from `[build]`, or build without `--release`".to_owned()),
             Self::Plan(error) => error.hint(),
@@ -184,6 +200,11 @@ impl BuildError {
             _ => None,
         }
     }
+}
+
+/// What else was found, as the end of a message.
+fn also(found: &[String]) -> String {
+    if found.is_empty() { String::new() } else { format!(": {}", found.join("; ")) }
 }
 
 /// The code of a toolchain that cannot be provided: what the user has to look at.

@@ -8,6 +8,7 @@ pub mod build;
 pub mod build_error;
 pub mod check;
 pub mod config_check;
+pub mod cuda;
 pub mod event;
 pub mod floor;
 pub mod git;

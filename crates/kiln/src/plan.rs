@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln_backend::{Backend, BackendError, Component, Framework, Lowering, Machine, ObjectFile, TorchFramework};
+use kiln_backend::{Architectures, Backend, BackendError, Component, Framework, Lowering, Machine, ObjectFile, TorchFramework};
 use kiln_format::variant::Cpu;
 use kiln_format::{BackendName, Build, Dependency, OpsId, ProjectPath, Spanned, Version};
 use kiln_graph::{Graph, GraphError, OutputRef, PathRef, RootBinding, RootKind, RootName};
@@ -16,7 +16,7 @@ use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::RuntimeNames;
 use thiserror::Error;
 
-use crate::backends::backend;
+use crate::backends::{Backends, is_compiled};
 use crate::config_check::is_input;
 use crate::matrix::{Kind, Selected};
 use crate::project::CSRC;
@@ -37,6 +37,8 @@ pub struct PlanRequest<'a> {
     pub ops_ids: &'a BTreeMap<BackendName, OpsId>,
     /// The host compiler; needed as soon as one variant is compiled.
     pub host: Option<&'a HostCompiler>,
+    /// The backends, each with its toolkit.
+    pub backends: &'a Backends,
     /// The torch of each release that a variant is compiled with.
     pub torch: &'a BTreeMap<Version, TorchToolchain>,
     /// The floor that links keep to; none to take what the host has.
@@ -56,6 +58,21 @@ pub struct PlannedVariant {
     pub extension: Option<OutputRef>,
     /// The objects that it is linked from, by source; without those that Kiln adds.
     pub objects: Vec<ObjectFile>,
+    /// The components that it is made of, in build order.
+    pub components: Vec<Component>,
+    /// What its device code is compiled for, as metadata list it.
+    pub archs: Vec<String>,
+    /// What differs from what its components ask for, by table.
+    pub notes: Vec<(String, String)>,
+}
+
+/// What the steps of one compiled variant make.
+struct Extended {
+    extension: OutputRef,
+    objects: Vec<ObjectFile>,
+    components: Vec<Component>,
+    archs: Vec<String>,
+    notes: Vec<(String, String)>,
 }
 
 /// One graph for all variants.
@@ -121,6 +138,9 @@ impl PlanError {
             Self::Component { source, .. } => match source {
                 BackendError::UnknownSource { .. } => "unknown-source",
                 BackendError::CxxLevel { .. } => "cxx-level",
+                BackendError::Architectures { .. } => "no-architecture",
+                BackendError::ToolkitFlag { .. } => "toolkit-flag",
+                BackendError::HostLimit { .. } => "host-compiler-limit",
                 BackendError::Graph(_) => "internal",
             },
         }
@@ -145,9 +165,9 @@ pub fn can_build(selected: &Selected) -> Result<(), String> {
     match selected.kind {
         Kind::Noarch => Ok(()),
         Kind::TvmFfi(_) => Err("this version does not compile tvm-ffi kernels".to_owned()),
-        Kind::Torch | Kind::TorchStable(_) => match backend(selected.backend) {
-            Some(_) => Ok(()),
-            None => Err(format!("this version compiles nothing for {}", selected.backend)),
+        Kind::Torch | Kind::TorchStable(_) => match is_compiled(selected.backend) {
+            true => Ok(()),
+            false => Err(format!("this version compiles nothing for {}", selected.backend)),
         },
     }
 }
@@ -166,12 +186,16 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
         let variant = selected.variant.name();
         let no_toolchain = || PlanError::NoToolchain { variant: variant.clone() };
         let ops_id = request.ops_ids.get(&selected.backend).cloned().ok_or_else(no_toolchain)?;
-        let (extension, objects) = match selected.kind {
-            Kind::Noarch => (None, Vec::new()),
+        let extended = match selected.kind {
+            Kind::Noarch => None,
             Kind::TvmFfi(_) => return Err(PlanError::NoFramework { variant, kind: selected.kind.as_str() }),
             Kind::Torch | Kind::TorchStable(_) => {
-                let backend = backend(selected.backend)
-                    .ok_or_else(|| PlanError::NoBackend { variant: variant.clone(), backend: selected.backend })?;
+                let compute = selected.row.as_ref().map(|row| row.compute).ok_or_else(no_toolchain)?;
+                let backend = match request.backends.get(compute) {
+                    Some(backend) => backend,
+                    None if is_compiled(selected.backend) => return Err(no_toolchain()),
+                    None => return Err(PlanError::NoBackend { variant, backend: selected.backend }),
+                };
                 let release = selected.torch().ok_or_else(no_toolchain)?.release;
                 let toolchain = request.torch.get(&release).ok_or_else(no_toolchain)?.clone();
                 graph.bind_root(toolchain.root.clone(), toolchain.binding.clone())?;
@@ -193,14 +217,25 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                     project: project.clone(),
                     ambient: request.ambient,
                 };
-                let (extension, objects) = extend(request, &variant, backend, &framework, &mut lowering)?;
-                (Some(extension), objects)
+                Some(extend(request, &variant, backend, &framework, &mut lowering)?)
             }
         };
-        if let Some(extension) = &extension {
-            graph.add_target(variant, vec![extension.clone()])?;
-        }
-        variants.push(PlannedVariant { selected: selected.clone(), ops_id, extension, objects });
+        let selected = selected.clone();
+        variants.push(match extended {
+            None => PlannedVariant {
+                selected,
+                ops_id,
+                extension: None,
+                objects: Vec::new(),
+                components: Vec::new(),
+                archs: Vec::new(),
+                notes: Vec::new(),
+            },
+            Some(Extended { extension, objects, components, archs, notes }) => {
+                graph.add_target(variant, vec![extension.clone()])?;
+                PlannedVariant { selected, ops_id, extension: Some(extension), objects, components, archs, notes }
+            }
+        });
     }
     Ok(BuildPlan { graph, variants })
 }
@@ -222,29 +257,37 @@ fn machine(selected: &Selected) -> Option<Machine> {
     })
 }
 
-/// Adds the steps of one compiled variant and gives its extension, and the objects that it is linked from.
+/// Adds the steps of one compiled variant.
 fn extend(
     request: &PlanRequest<'_>,
     variant: &str,
     backend: &dyn Backend,
     framework: &dyn Framework,
     lowering: &mut Lowering<'_>,
-) -> Result<(OutputRef, Vec<ObjectFile>), PlanError> {
+) -> Result<Extended, PlanError> {
     let part = backend.torch_part();
     let in_table = |table: &str| {
         let table = table.to_owned();
         move |source| PlanError::Component { table, source }
     };
-    let mut objects = Vec::new();
-    for component in components(request, backend.name(), &lowering.project) {
-        let profile = framework.profile(lowering, &part, &component).map_err(in_table(&component.table))?;
-        objects.extend(backend.lower(lowering, &component, &profile).map_err(in_table(&component.table))?);
+    let framework_table = request.build.framework.table_name();
+    let (mut objects, mut architectures, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut components = components(request, backend.name(), &lowering.project);
+    components.retain(|component| backend.takes(component));
+    for component in &components {
+        let Architectures { names, notes: said } = backend.architectures(component).map_err(in_table(&component.table))?;
+        notes.extend(said.into_iter().map(|note| (component.table.clone(), note)));
+        architectures.push(Architectures { names, notes: Vec::new() });
+        let profile = framework.profile(lowering, &part, component).map_err(in_table(&component.table))?;
+        objects.extend(backend.lower(lowering, component, &profile).map_err(in_table(&component.table))?);
     }
     if objects.is_empty() {
         return Err(PlanError::NoUnit { variant: variant.to_owned() });
     }
-    let extension = framework.link(lowering, &part, &objects).map_err(in_table(request.build.framework.table_name()))?;
-    Ok((extension, objects))
+    let linked = backend.device_link(lowering, &components, &objects).map_err(in_table(framework_table))?;
+    objects.extend(linked);
+    let extension = framework.link(lowering, &part, &objects).map_err(in_table(framework_table))?;
+    Ok(Extended { extension, objects, components, archs: backend.merge(&architectures), notes })
 }
 
 /// The framework's own sources, then the backend's kernels in file order.
@@ -267,6 +310,7 @@ fn components(request: &PlanRequest<'_>, backend: BackendName, project: &RootNam
         include_dirs: include_dirs(build.framework.include()),
         cxx_flags: flags(build.framework.cxx_flags()),
         uses_framework: true,
+        options: None,
     };
     let kernels = build.kernels_for(backend).map(|kernel| Component {
         table: format!("kernel.{}", kernel.name.value),
@@ -274,6 +318,7 @@ fn components(request: &PlanRequest<'_>, backend: BackendName, project: &RootNam
         include_dirs: include_dirs(&kernel.include),
         cxx_flags: flags(&kernel.cxx_flags),
         uses_framework: kernel.depends.iter().any(|dependency| dependency.value == Dependency::Torch),
+        options: Some(kernel.options.clone()),
     });
     std::iter::once(own).chain(kernels).collect()
 }

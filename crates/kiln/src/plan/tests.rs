@@ -14,6 +14,7 @@ use kiln_toolchain::host::{Family, HostCompiler, HostRuntime};
 use kiln_toolchain::{CxxLevel, LibraryExports, NameSet, Provider, TorchToolchain};
 
 use super::{BuildPlan, PlanError, PlanRequest, plan};
+use crate::backends::Backends;
 use crate::matrix::{Filters, Matrix, Set, Target, choose};
 
 const LINUX: Target = Target { cpu: Cpu::X86_64, os: Os::Linux };
@@ -97,6 +98,7 @@ impl Setup<'_> {
             variants: &selection.variants,
             ops_ids: &BTreeMap::from([(BackendName::Cpu, OpsId::new(&build.general.name.value, BackendName::Cpu, "1").unwrap())]),
             host: Some(&host),
+            backends: &Backends::default(),
             torch: &torches.into_iter().map(|(release, level)| (version(release), torch(release, level))).collect(),
             floor: self.floor.then_some(&floor),
             ambient: &BTreeMap::new(),

@@ -146,6 +146,12 @@ pub(crate) struct Build {
     /// Take torch from this Python instead of a wheel
     #[arg(long, value_name = "PYTHON")]
     pub(crate) torch_from: Option<PathBuf>,
+    /// Take the CUDA toolkit from this directory instead of wheels
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cuda_from: Option<PathBuf>,
+    /// Narrow device code to these architectures, such as `9.0a,10.0`, or to `native`, the devices of this machine
+    #[arg(long, value_name = "LIST", conflicts_with = "release")]
+    pub(crate) arch: Option<String>,
     /// Host C++ compiler: a name, a path, or one of these behind a launcher
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) cxx: Option<String>,

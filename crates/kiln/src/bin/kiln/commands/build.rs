@@ -6,6 +6,7 @@ use std::time::Instant;
 use kiln::Event;
 use kiln::build::{BuildOptions, BuildReport, Checked, Prepared, Services, TorchSource, prepare, run as run_build};
 use kiln::build_error::causes;
+use kiln::cuda::{CudaToolkits, DEVICES, arch_request, ask_devices};
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
 use kiln_format::{Level, Version};
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         None => TorchSource::Wheels,
         Some(python) => TorchSource::System(Box::new(torch_from(python, settings, &cache_dir, &interrupt)?)),
     };
-    let filters = super::filters(&args.filter)?;
+    let mut filters = super::filters(&args.filter)?;
     let out_dir = args.out.as_ref().map(|dir| settings.environment.current_dir.join(dir));
     if let TorchSource::System(toolchain) = &torch {
         fits(&toolchain.version, &filters.torch)?;
@@ -62,7 +63,16 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         let search = host_search(args, settings, &checked);
         Ok(host::find(&search, &cache_dir.join("host-compilers-v1.json"))?.compiler)
     };
+    let cuda_from = args.cuda_from.as_ref().map(|dir| settings.environment.current_dir.join(dir));
+    let cuda = CudaToolkits { named: cuda_from.as_deref(), environment: &settings.environment.variables, cache_dir: &cache_dir };
+    if cuda_from.is_some() && filters.cuda.is_empty() {
+        filters.cuda = cuda.releases().into_iter().map(Version::from).collect();
+    }
+    let devices = || ask_devices(settings.environment.find_program(&[DEVICES.0]));
+    let arch = args.arch.as_ref().map(|list| arch_request(list, &devices)).transpose();
+    let arch = arch.map_err(|error| Failure { exit: Exit::Usage, ..Failure::new("arch", error.to_string()) })?;
     let services = Services {
+        cuda,
         provisioner: &provisioner,
         torch,
         host: &host,
@@ -87,6 +97,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         out_dir,
         jobs: settings.jobs(args.jobs)?,
         keep_going: args.keep_going,
+        arch,
         fetch: !args.plan,
     };
     let prepared = signals::unless_stuck(&interrupt, printer, || prepare(&checked, options, &services))?;

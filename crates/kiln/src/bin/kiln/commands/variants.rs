@@ -14,7 +14,7 @@ pub(crate) fn list(args: &ListVariants, settings: &Settings, printer: &Printer) 
     let mut checked = super::open(&args.project)?;
     checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
     super::show_remarks(&checked, printer);
-    let selection = checked.choose(settings.target, Set::All, &super::filters(&args.filter)?)?;
+    let selection = checked.choose(settings.target, Set::All, &super::filters(&args.filter)?, &|_| Ok(()))?;
     let text = match (args.format, args.reasons) {
         (ReportFormat::Json, _) => report::json(&selection),
         (ReportFormat::Human, true) => report::table(&selection),
@@ -28,7 +28,7 @@ pub(crate) fn matrix(args: &Matrix, settings: &Settings, printer: &Printer) -> R
     let mut checked = super::open(&args.project)?;
     checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
     super::show_remarks(&checked, printer);
-    let selection = checked.choose(settings.target, Set::Release, &super::filters(&args.filter)?)?;
+    let selection = checked.choose(settings.target, Set::Release, &super::filters(&args.filter)?, &|_| Ok(()))?;
     let format = match args.format {
         MatrixFormat::Github => report::CiFormat::Github,
         MatrixFormat::Json => report::CiFormat::Json,

@@ -1,0 +1,203 @@
+//! The cuda backend of one toolkit.
+
+use kiln_backend::{
+    Architectures, Backend, BackendError, BackendName, CompileProfile, Component, CudaCapability, Family, FrameworkPart, HostCompiler,
+    KernelOptions, Lowering, ObjectFile, SourceKind, UnitSource, WrongCode, classify_source, compile_host_unit,
+};
+
+use crate::capability::{self, ArchRequest, Choice, Support};
+use crate::flags::UserFlags;
+use crate::lower::{self, Unit};
+use crate::toolkit::CudaToolkit;
+use crate::verify::{self, Planned};
+
+/// Defines that torch's own package adds to extensions of its CUDA build.
+const TORCH_PACKAGE_DEFINES: [&str; 6] = ["USE_DISTRIBUTED", "USE_C10D_GLOO", "USE_RPC", "USE_TENSORPIPE", "USE_NVSHMEM", "USE_C10D_NCCL"];
+/// Warnings of nvcc's front end that torch's headers cause.
+const TORCH_SUPPRESSED: [&str; 6] = [
+    "cc_clobber_ignored",
+    "field_without_dll_interface",
+    "base_class_has_different_dll_interface",
+    "dll_interface_conflict_none_assumed",
+    "dll_interface_conflict_dllexport_assumed",
+    "bad_friend_decl",
+];
+/// Torch's libraries that an extension for CUDA may need.
+const TORCH_LIBRARIES: [&str; 5] = ["libc10.so", "libtorch.so", "libtorch_cpu.so", "libc10_cuda.so", "libtorch_cuda.so"];
+
+/// The cuda backend of one toolkit.
+#[derive(Clone, Debug)]
+pub struct CudaBackend {
+    toolkit: CudaToolkit,
+    support: Support,
+    request: Option<ArchRequest>,
+}
+
+impl CudaBackend {
+    /// With `toolkit`; `request` is what `--arch` asks for.
+    pub fn new(toolkit: CudaToolkit, request: Option<ArchRequest>) -> Self {
+        Self { support: Support::of(toolkit.release()), toolkit, request }
+    }
+
+    /// The toolkit.
+    pub fn toolkit(&self) -> &CudaToolkit {
+        &self.toolkit
+    }
+
+    fn choice(&self, component: &Component) -> Result<Choice, BackendError> {
+        if !has_device_code(component) {
+            return Ok(Choice::default());
+        }
+        let listed = match &component.options {
+            Some(KernelOptions::Cuda { capabilities: Some(listed), .. }) => {
+                Some(listed.iter().map(|capability| capability.value.clone()).collect::<Vec<_>>())
+            }
+            _ => None,
+        };
+        self.support.choose(listed.as_deref(), self.request.as_ref())
+    }
+
+    fn flags(&self, component: &Component) -> Result<UserFlags, BackendError> {
+        match &component.options {
+            Some(KernelOptions::Cuda { flags, .. }) => {
+                let flags: Vec<String> = flags.iter().map(|flag| flag.value.clone()).collect();
+                UserFlags::read(&flags, self.toolkit.release())
+            }
+            _ => Ok(UserFlags::default()),
+        }
+    }
+
+    /// What the host compiler is given beside the framework's profile: the toolkit's headers.
+    fn host_profile(&self, profile: &CompileProfile) -> CompileProfile {
+        let mut profile = profile.clone();
+        profile.system_include_dirs.extend(self.toolkit.include_dirs.iter().cloned());
+        profile.mapped_roots.push((self.toolkit.root.clone(), "cuda".to_owned()));
+        profile
+    }
+
+    /// Refuses a host compiler that the toolkit's headers refuse, before anything is compiled.
+    fn check_host(&self, host: &HostCompiler) -> Result<(), BackendError> {
+        let (limit, name, program) = match host.family {
+            Family::Gnu => (self.toolkit.limits.gnu, "GCC", "g++"),
+            Family::Clang => (self.toolkit.limits.clang, "Clang", "clang++"),
+        };
+        match limit {
+            Some(limit) if host.version.major() > limit => Err(BackendError::HostLimit {
+                message: format!(
+                    "CUDA {} takes {name} up to {limit}, and the host compiler is {name} {}",
+                    self.toolkit.release(),
+                    host.version
+                ),
+                hint: format!(
+                    "name an older one with `--cxx {program}-{limit}`; packages are called `{program}-{limit}` on Debian and Ubuntu"
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_cuda(path: &str) -> bool {
+    path.ends_with(".cu")
+}
+
+fn has_device_code(component: &Component) -> bool {
+    component.sources.iter().any(|source| is_cuda(&source.path))
+}
+
+impl Backend for CudaBackend {
+    fn name(&self) -> BackendName {
+        BackendName::Cuda
+    }
+
+    fn torch_part(&self) -> FrameworkPart {
+        let mut package_device_flags = vec!["-DONNX_NAMESPACE=onnx_c2".to_owned()];
+        package_device_flags.extend(TORCH_SUPPRESSED.iter().flat_map(|name| ["-Xcudafe".to_owned(), format!("--diag_suppress={name}")]));
+        package_device_flags.extend(["--expt-relaxed-constexpr", "--expt-extended-lambda"].map(str::to_owned));
+        FrameworkPart {
+            defines: ["CUDA_KERNEL", "USE_CUDA=1"].map(str::to_owned).to_vec(),
+            package_defines: TORCH_PACKAGE_DEFINES.map(str::to_owned).to_vec(),
+            package_device_flags,
+            libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
+            runtime: vec![self.toolkit.cudart.clone()],
+        }
+    }
+
+    fn takes(&self, component: &Component) -> bool {
+        match &component.options {
+            Some(KernelOptions::Cuda { minver: Some(minver), .. }) => self.toolkit.release() >= minver.value.major_minor(),
+            _ => true,
+        }
+    }
+
+    fn architectures(&self, component: &Component) -> Result<Architectures, BackendError> {
+        let Choice { capabilities, notes } = self.choice(component)?;
+        Ok(Architectures { names: capabilities.iter().map(ToString::to_string).collect(), notes })
+    }
+
+    fn merge(&self, lists: &[Architectures]) -> Vec<String> {
+        let all = lists.iter().flat_map(|list| &list.names).filter_map(|name| name.parse::<CudaCapability>().ok());
+        capability::union(all).iter().map(ToString::to_string).collect()
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {
+        self.check_host(lowering.host)?;
+        lowering.graph.bind_root(self.toolkit.root.clone(), self.toolkit.binding.clone())?;
+        let host_profile = self.host_profile(profile);
+        let capabilities = self.choice(component)?.capabilities;
+        let flags = self.flags(component)?;
+        let mut objects = Vec::new();
+        for source in &component.sources {
+            match classify_source(&source.path) {
+                SourceKind::Header => {}
+                SourceKind::Host(language) => {
+                    objects.push(compile_host_unit(lowering, component, &host_profile, &UnitSource::Project(source.clone()), language)?);
+                }
+                SourceKind::Other if is_cuda(&source.path) => {
+                    let toolkit = &self.toolkit;
+                    objects.push(lower::compile(
+                        lowering,
+                        &Unit { toolkit, component, profile, source, capabilities: &capabilities, flags: &flags },
+                    )?);
+                }
+                SourceKind::Other => {
+                    return Err(BackendError::UnknownSource {
+                        source_path: source.path.clone(),
+                        backend: "cuda",
+                        hint: "cuda components take `.cu`, `.cpp`, `.cc`, `.cxx`, `.c++`, `.c` and headers".to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(objects)
+    }
+
+    fn device_link(
+        &self,
+        lowering: &mut Lowering<'_>,
+        components: &[Component],
+        objects: &[ObjectFile],
+    ) -> Result<Vec<ObjectFile>, BackendError> {
+        let mut capabilities = Vec::new();
+        for component in components {
+            if self.flags(component)?.relocatable {
+                capabilities.extend(self.choice(component)?.capabilities);
+            }
+        }
+        if capabilities.is_empty() {
+            return Ok(Vec::new());
+        }
+        let of_device: Vec<ObjectFile> = objects.iter().filter(|object| is_cuda(&object.source)).cloned().collect();
+        Ok(vec![lower::device_link(lowering, &self.toolkit, &capability::union(capabilities), &of_device)?])
+    }
+
+    fn verify(&self, components: &[Component], extension: &[u8]) -> Result<(), WrongCode> {
+        let mut planned = Vec::new();
+        for component in components.iter().filter(|component| has_device_code(component)) {
+            // Both were settled when the component was lowered.
+            let (Ok(choice), Ok(flags)) = (self.choice(component), self.flags(component)) else { continue };
+            planned.push(Planned { capabilities: choice.capabilities, open: flags.names_architectures, relocatable: flags.relocatable });
+        }
+        verify::verify(&planned, self.toolkit.release(), extension)
+    }
+}

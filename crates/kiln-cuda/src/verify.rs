@@ -1,0 +1,102 @@
+//! Whether the device code in an extension is what was planned.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use kiln_backend::fatbin::{self, ImageKind};
+use kiln_backend::{CudaCapability, CudaSuffix, MajorMinor, WrongCode};
+
+/// The first toolkit whose images say which suffix they are for.
+const SUFFIXES: MajorMinor = MajorMinor::new(13, 0);
+
+/// Device code for one architecture: `sm_90a`, `compute_90`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Code {
+    arch: u32,
+    suffix: Option<char>,
+    ptx: bool,
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", if self.ptx { "compute" } else { "sm" }, self.arch)?;
+        self.suffix.map_or(Ok(()), |suffix| write!(f, "{suffix}"))
+    }
+}
+
+/// What one component plans.
+pub(crate) struct Planned {
+    /// Its capabilities.
+    pub(crate) capabilities: Vec<CudaCapability>,
+    /// Whether flags of its own ask for more.
+    pub(crate) open: bool,
+    /// Whether its code is linked with that of others.
+    pub(crate) relocatable: bool,
+}
+
+/// Compares what is in `extension` with what was planned for its components with device code.
+///
+/// # Errors
+/// When there is less than planned, or more.
+pub(crate) fn verify(planned: &[Planned], toolkit: MajorMinor, extension: &[u8]) -> Result<(), WrongCode> {
+    let wrong = |message: String| WrongCode { message, hint: None };
+    let found = fatbin::of_elf(extension).map_err(|cause| wrong(format!("the device code cannot be read: {cause}")))?;
+    let has_suffix = toolkit >= SUFFIXES;
+    let found: Vec<BTreeSet<Code>> = found
+        .iter()
+        .map(|fatbin| {
+            let known = fatbin.images.iter().filter(|image| !matches!(image.kind, ImageKind::Other(_)));
+            let code = known.map(|image| Code {
+                arch: image.arch,
+                suffix: image.suffix.filter(|_| has_suffix),
+                ptx: image.kind == ImageKind::Ptx,
+            });
+            code.collect()
+        })
+        .collect();
+    let sets: Vec<BTreeSet<Code>> = planned.iter().map(|component| codes(&component.capabilities, has_suffix)).collect();
+    let expected: BTreeSet<Code> = sets.iter().flatten().cloned().collect();
+    let inside: BTreeSet<Code> = found.iter().flatten().cloned().collect();
+    let missing: BTreeSet<Code> = expected.difference(&inside).cloned().collect();
+    if !missing.is_empty() {
+        return Err(wrong(format!("the extension has no code for {}, which was planned; inside is {}", list(&missing), list(&inside))));
+    }
+    if planned.iter().any(|component| component.open) {
+        return Ok(());
+    }
+    let surplus: BTreeSet<Code> = inside.difference(&expected).cloned().collect();
+    if !surplus.is_empty() {
+        return Err(wrong(format!("the extension has code for {}, which was not planned", list(&surplus))));
+    }
+    // A unit whose code was lost for one capability hides behind another unit that has it.
+    if !planned.iter().any(|component| component.relocatable)
+        && let Some(part) = found.iter().find(|part| !sets.contains(part))
+    {
+        return Err(wrong(format!("a unit of the extension has code for {} alone, which no component plans", list(part))));
+    }
+    Ok(())
+}
+
+fn codes(capabilities: &[CudaCapability], has_suffix: bool) -> BTreeSet<Code> {
+    let mut codes = BTreeSet::new();
+    for capability in capabilities {
+        let suffix = match capability.suffix {
+            Some(CudaSuffix::Arch) if has_suffix => Some('a'),
+            Some(CudaSuffix::Family) if has_suffix => Some('f'),
+            _ => None,
+        };
+        let code = Code { arch: capability.major * 10 + capability.minor, suffix, ptx: false };
+        if capability.ptx {
+            codes.insert(Code { ptx: true, ..code.clone() });
+        }
+        codes.insert(code);
+    }
+    codes
+}
+
+fn list(codes: &BTreeSet<Code>) -> String {
+    match codes.is_empty() {
+        true => "nothing".to_owned(),
+        false => codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", "),
+    }
+}

@@ -1,0 +1,163 @@
+//! Where the CUDA toolkit of a variant comes from, and what `--arch` asks for.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use kiln_cuda::{ArchRequest, CudaToolkit, NATIVE, ToolkitError};
+use kiln_format::MajorMinor;
+use kiln_toolchain::discover::{Candidate, KitKind, View, find, identity};
+use thiserror::Error;
+
+use crate::build_error::BuildError;
+
+/// The option that names a toolkit's directory.
+pub const OPTION: &str = "--cuda-from";
+
+/// The CUDA toolkits that a build can have.
+#[derive(Clone, Copy, Debug)]
+pub struct CudaToolkits<'a> {
+    /// The directory that was named; nothing else counts then.
+    pub named: Option<&'a Path>,
+    /// The caller's environment.
+    pub environment: &'a BTreeMap<String, String>,
+    /// Where to keep what was found.
+    pub cache_dir: &'a Path,
+}
+
+impl CudaToolkits<'_> {
+    /// The releases that can be built with: of the directory that was named, or else of every toolkit that is found.
+    pub fn releases(&self) -> Vec<MajorMinor> {
+        self.candidates().iter().filter_map(release).collect()
+    }
+
+    /// Whether a toolkit for variants of `release` can be had.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub fn has(&self, release: MajorMinor) -> Result<(), String> {
+        let releases = self.releases();
+        if releases.contains(&release) {
+            return Ok(());
+        }
+        let others = if releases.is_empty() { String::new() } else { format!(", but {}", listed(&releases)) };
+        Err(format!("this machine has no CUDA {release} toolkit{others}"))
+    }
+
+    /// The toolkit for variants of `release`: the first complete one that is found.
+    ///
+    /// # Errors
+    /// When there is none, with what there is instead.
+    pub fn toolkit(&self, release: MajorMinor) -> Result<CudaToolkit, BuildError> {
+        let candidates = self.candidates();
+        let fitting = || candidates.iter().filter(|kit| self::release(kit) == Some(release));
+        if let Some(kit) = fitting().find(|kit| kit.is_complete()) {
+            let identity = identity(kit, self.cache_dir).map_err(|cause| ToolkitError::Damaged {
+                dir: kit.root.clone(),
+                file: ".".to_owned(),
+                reason: cause.to_string(),
+            })?;
+            return Ok(CudaToolkit::of_kit(kit, identity)?);
+        }
+        if let Some(kit) = fitting().next().or_else(|| candidates.first().filter(|_| self.named.is_some())) {
+            // What it lacks is the better message.
+            if !kit.is_complete() {
+                CudaToolkit::of_kit(kit, String::new())?;
+            }
+        }
+        let of = |kit: &Candidate| match &kit.version {
+            Some(version) => format!("`{}` ({}) is CUDA {version}", kit.root.display(), kit.origin),
+            None => format!("`{}` ({}) does not say which release it is", kit.root.display(), kit.origin),
+        };
+        let found = match (candidates.as_slice(), self.named) {
+            ([], Some(dir)) => vec![format!("there is none in `{}`", dir.display())],
+            (candidates, _) => candidates.iter().map(of).collect(),
+        };
+        let hint = format!("name the directory of one with `{OPTION}`, or set CUDA_HOME to it; `--cuda` chooses among the variants");
+        Err(BuildError::NoCuda { release, found, hint })
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        let view = View { root: Path::new("/"), environment: self.environment, os: std::env::consts::OS, cpu: std::env::consts::ARCH };
+        let mut found = find(KitKind::Cuda, &view, self.named.map(|dir| (OPTION, dir))).candidates;
+        if let Some(dir) = self.named {
+            found.retain(|kit| kit.root == dir);
+        }
+        found
+    }
+}
+
+fn listed(releases: &[MajorMinor]) -> String {
+    let mut releases: Vec<MajorMinor> = releases.to_vec();
+    releases.sort_unstable();
+    releases.dedup();
+    releases.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn release(kit: &Candidate) -> Option<MajorMinor> {
+    kit.version.as_ref().map(|version| version.major_minor())
+}
+
+/// Why `--arch` cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ArchError {
+    /// An entry is no capability.
+    #[error(transparent)]
+    Form(#[from] kiln_cuda::ArchRequestError),
+    /// The devices of this machine are not known.
+    #[error("`--arch native` cannot be used: {0}")]
+    Native(String),
+}
+
+/// What `--arch` asks for. `devices` is asked only for `native`, and gives the capabilities of this machine's devices, one a line.
+///
+/// # Errors
+/// When it asks for something that is no capability, or there is no device.
+pub fn arch_request(text: &str, devices: &dyn Fn() -> Result<String, String>) -> Result<ArchRequest, ArchError> {
+    if text.trim() != NATIVE {
+        return Ok(text.parse()?);
+    }
+    let said = devices().map_err(ArchError::Native)?;
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() {
+        return Err(ArchError::Native("this machine has no NVIDIA device".to_owned()));
+    }
+    lines.join(",").parse().map_err(|_| ArchError::Native(format!("the driver's answer is not understood: `{}`", lines.join(" "))))
+}
+
+/// The program that knows the devices, and its arguments.
+pub const DEVICES: (&str, [&str; 2]) = ("nvidia-smi", ["--query-gpu=compute_cap", "--format=csv,noheader"]);
+
+/// Asks the driver's own program for the devices of this machine.
+///
+/// # Errors
+/// When it is not there or does not answer.
+pub fn ask_devices(program: Option<PathBuf>) -> Result<String, String> {
+    let (name, args) = DEVICES;
+    let program = program.ok_or_else(|| format!("there is no `{name}` on PATH, and so no driver"))?;
+    let output = std::process::Command::new(program).args(args).output().map_err(|cause| format!("`{name}` does not run: {cause}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(format!("`{name}` fails: {}", [text(&output.stdout), text(&output.stderr)].join(" ").trim())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn native_is_what_the_driver_says() {
+        let asked = |answer: Result<&str, &str>| {
+            let answer = answer.map(str::to_owned).map_err(str::to_owned);
+            arch_request("native", &move || answer.clone()).map_err(|error| error.to_string())
+        };
+        assert_eq!(asked(Ok("9.0\n9.0\n8.6\n")), Ok("8.6,9.0".parse().unwrap()));
+        assert_eq!(asked(Ok("\n")).unwrap_err(), "`--arch native` cannot be used: this machine has no NVIDIA device");
+        assert_eq!(asked(Err("no driver")).unwrap_err(), "`--arch native` cannot be used: no driver");
+        assert_eq!(asked(Ok("[N/A]")).unwrap_err(), "`--arch native` cannot be used: the driver's answer is not understood: `[N/A]`");
+        assert!(ask_devices(None).unwrap_err().contains("no `nvidia-smi` on PATH"));
+        let never = || panic!("nobody asked for the devices");
+        assert_eq!(arch_request("9.0a, 10.0", &never), Ok("10.0,9.0a".parse().unwrap()));
+    }
+}
