@@ -178,7 +178,9 @@ fn prove_all(workspace: &Workspace, pythons: &[TorchPython], rows: &mut [Row]) -
 /// Whether this machine builds `variant` by default: what a plain `kiln build` takes, what needs no compiler, and one CPU
 /// variant for each torch release that is here to load it. No wheel has a compiler for CUDA 12.
 fn belongs_here(variant: &Variant, pythons: &[TorchPython]) -> bool {
-    (variant.preferred && variant.backend != "cuda") || variant.is_noarch() || (variant.backend == "cpu" && pythons.iter().any(|python| takes(&python.torch, variant)))
+    (variant.preferred && variant.backend != "cuda")
+        || variant.is_noarch()
+        || (variant.backend == "cpu" && pythons.iter().any(|python| takes(&python.torch, variant)))
 }
 
 /// Whether a variant is for this torch release: its own, or any when it does not depend on one.
