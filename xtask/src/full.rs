@@ -10,6 +10,7 @@ use anyhow::Context as _;
 
 use crate::build_kernels;
 use crate::catalog;
+use crate::floor;
 use crate::kiln::Kiln;
 use crate::process;
 use crate::python_tests;
@@ -34,6 +35,7 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
         progress.stage(stages, &format!("fuzz {target}"), || fuzz(workspace, &target));
     }
     progress.stage(stages, "catalog", || catalog::check(workspace));
+    progress.stage(stages, "lists of the floor", || floor::check(workspace));
     for release in setup::TORCH_FULL {
         progress.stage(stages, &format!("examples in torch {release}"), || examples_in(workspace, release));
     }

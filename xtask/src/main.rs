@@ -10,6 +10,7 @@ mod ci_matrix;
 mod coverage;
 mod docs;
 mod expression;
+mod floor;
 mod full;
 mod hygiene;
 mod kiln;
@@ -59,6 +60,8 @@ enum Task {
     Docs(docs::Options),
     /// Write the tables that checks are made of, from the packages of the test environments; or compare them
     Tables(tables::Options),
+    /// Write the lists of what the systems of a floor offer, from their sources; or compare them
+    Floor(floor::Options),
     /// Check the rules of the house that no compiler checks
     Hygiene,
 }
@@ -85,6 +88,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         Task::Catalog(options) => catalog::run(&workspace, &options),
         Task::Docs(options) => docs::run(&workspace, &options),
         Task::Tables(options) => tables::run(&workspace, &options),
+        Task::Floor(options) => floor::run(&workspace, &options),
         Task::Hygiene => hygiene::run(&workspace),
     }
 }

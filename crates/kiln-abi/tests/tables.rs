@@ -117,9 +117,19 @@ fn version_needs_without_a_symbol() {
     assert_eq!(needs("libstdc++.so.6", "GLIBCXX_3.4.24"), [""; 0]);
 }
 
-/// A younger policy has no lists: its versions are all that is compared.
+/// Policies between two lists are bounded by the younger one; one that is younger than all has its versions only.
 #[test]
 fn other_policies() {
+    let create = |version: &str, library: &str| takes(tables(Machine::X86_64), "pthread_create", version, library);
+    let moved = create("GLIBC_2.34", "libc.so.6");
+    assert_eq!(check_tables(&moved, TORCH, "manylinux_2_31"), ["floor-version"]);
+    assert_eq!(check_tables(&moved, TORCH, "manylinux_2_34"), [""; 0]);
+    // A file for an older floor loads on a newer one, where its names are in libc now.
+    assert_eq!(check_tables(&create("GLIBC_2.2.5", "libpthread.so.0"), TORCH, "manylinux_2_34"), [""; 0]);
+    assert_eq!(check_tables(&create("GLIBC_2.34", "libpthread.so.0"), TORCH, "manylinux_2_34"), ["floor-file"]);
+    let invented = takes(tables(Machine::X86_64), "no_such_name", "GLIBC_2.34", "libc.so.6");
+    assert_eq!(check_tables(&invented, TORCH, "manylinux_2_34"), ["floor-symbol"]);
+    assert_eq!(check_tables(&invented, TORCH, "manylinux_2_35"), [""; 0]);
     let newer = takes(tables(Machine::X86_64), "dlsym", "GLIBC_2.34", "libc.so.6");
     assert_eq!(check_tables(&newer, TORCH, FLOOR), ["floor-version"]);
     assert_eq!(check_tables(&newer, TORCH, "manylinux_2_34"), [""; 0]);

@@ -1,22 +1,50 @@
 //! What the system libraries of the oldest supported Linux distributions export: the floor of portable extensions, as data.
 //!
-//! The lists are those of manylinux_2_28: glibc 2.28, the libstdc++ and libgcc_s of its policy. An entry is a name, its version
-//! **and** the file that has it: newer systems merged the small libraries into libc, so that a name with an old version may still
-//! come from the wrong file. What may be used of it is for others to say.
+//! There are lists of two [`System`]s. An entry is a name, its version **and** the file that has it: newer systems merged the small
+//! libraries into libc, so that a name with an old version may still come from the wrong file. What may be used of it is for others
+//! to say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use flate2::read::GzDecoder;
 
 use crate::Error;
 use crate::elf::{Machine, SymbolKind};
 
-const X86_64: &[u8] = include_bytes!("../data/baseline-x86_64.txt.gz");
-const AARCH64: &[u8] = include_bytes!("../data/baseline-aarch64.txt.gz");
+/// A generation of Linux systems: its C library, and the C++ library and the unwinder that the manylinux policy of the same number
+/// allows beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum System {
+    /// glibc 2.28, GLIBCXX_3.4.24.
+    Glibc2_28,
+    /// glibc 2.34, GLIBCXX_3.4.29. The small libraries are empty, but for the version nodes that older files ask for.
+    Glibc2_34,
+}
 
-/// Version nodes without a name, on both processors: they exist in the library, and the lists have no line for them.
+impl System {
+    /// Every system that there are lists of, the oldest first.
+    pub const ALL: [Self; 2] = [Self::Glibc2_28, Self::Glibc2_34];
+
+    /// The number in its name, as `2_28`.
+    pub const fn number(self) -> &'static str {
+        match self {
+            Self::Glibc2_28 => "2_28",
+            Self::Glibc2_34 => "2_34",
+        }
+    }
+}
+
+/// The lists as they are embedded.
+const EMBEDDED: [(System, Machine, &[u8]); 4] = [
+    (System::Glibc2_28, Machine::X86_64, include_bytes!("../data/baseline-2_28-x86_64.txt.gz")),
+    (System::Glibc2_28, Machine::AARCH64, include_bytes!("../data/baseline-2_28-aarch64.txt.gz")),
+    (System::Glibc2_34, Machine::X86_64, include_bytes!("../data/baseline-2_34-x86_64.txt.gz")),
+    (System::Glibc2_34, Machine::AARCH64, include_bytes!("../data/baseline-2_34-aarch64.txt.gz")),
+];
+
+/// Version nodes of every system without a name, on both processors: they exist in the library, and the lists have no line for them.
 const EMPTY_NODES: &[(&str, &str)] =
     &[("libstdc++.so.6", "GLIBCXX_3.4.3"), ("libstdc++.so.6", "GLIBCXX_3.4.12"), ("libstdc++.so.6", "GLIBCXX_3.4.24")];
 
@@ -48,29 +76,24 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// The embedded lists for `machine`.
+    /// The embedded lists of `system` for `machine`.
     ///
     /// # Errors
     /// For a machine without lists.
-    pub fn of(machine: Machine) -> Result<&'static Self, Error> {
-        static DECODED: LazyLock<[Result<Baseline, String>; 2]> =
-            LazyLock::new(|| [X86_64, AARCH64].map(|bytes| Baseline::decode(bytes).map_err(|error| error.to_string())));
-        let [x86_64, aarch64] = &*DECODED;
-        let decoded = match machine {
-            Machine::X86_64 => x86_64,
-            Machine::AARCH64 => aarch64,
-            other => return Err(Error::Unsupported { what: format!("the baseline of {other}") }),
+    pub fn of(system: System, machine: Machine) -> Result<&'static Self, Error> {
+        // Each is decoded when it is first asked for.
+        static DECODED: [OnceLock<Result<Baseline, String>>; EMBEDDED.len()] = [const { OnceLock::new() }; EMBEDDED.len()];
+        let lists = EMBEDDED.iter().zip(&DECODED).find(|((of, for_machine, _), _)| (*of, *for_machine) == (system, machine));
+        let Some(((_, _, bytes), decoded)) = lists else {
+            return Err(Error::Unsupported { what: format!("the baseline of {machine}") });
         };
+        let decoded = decoded.get_or_init(|| Self::decode(bytes).map_err(|error| error.to_string()));
         decoded.as_ref().map_err(|cause| Error::Damaged { what: WHAT, cause: cause.clone() })
     }
 
-    /// The embedded lists for `machine` as they are, to tell by a digest whether they are the same; none for a machine without lists.
-    pub fn embedded(machine: Machine) -> Option<&'static [u8]> {
-        match machine {
-            Machine::X86_64 => Some(X86_64),
-            Machine::AARCH64 => Some(AARCH64),
-            _ => None,
-        }
+    /// The embedded lists as they are, to tell by a digest whether they are the same; none for a machine without lists.
+    pub fn embedded(system: System, machine: Machine) -> Option<&'static [u8]> {
+        EMBEDDED.iter().find(|(of, for_machine, _)| (*of, *for_machine) == (system, machine)).map(|(_, _, bytes)| *bytes)
     }
 
     /// Reads a list as it is embedded: text, compressed with gzip. Lines that begin with `#` say where it comes from.
@@ -169,11 +192,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_lists_are_whole() {
-        for (machine, entries, loader) in
-            [(Machine::X86_64, 9186, "ld-linux-x86-64.so.2"), (Machine::AARCH64, 9056, "ld-linux-aarch64.so.1")]
-        {
-            let baseline = Baseline::of(machine).unwrap();
+    fn the_lists_are_whole() {
+        for (system, machine, entries, loader) in [
+            (System::Glibc2_28, Machine::X86_64, 9186, "ld-linux-x86-64.so.2"),
+            (System::Glibc2_28, Machine::AARCH64, 9056, "ld-linux-aarch64.so.1"),
+            (System::Glibc2_34, Machine::X86_64, 10011, "ld-linux-x86-64.so.2"),
+            (System::Glibc2_34, Machine::AARCH64, 9887, "ld-linux-aarch64.so.1"),
+        ] {
+            let baseline = Baseline::of(system, machine).unwrap();
             assert_eq!(baseline.entries().len(), entries);
             let mut libraries: Vec<&str> = baseline.libraries().collect();
             assert!(libraries.contains(&loader), "{libraries:?}");
@@ -193,13 +219,25 @@ mod tests {
                 ]
             );
         }
-        assert!(Baseline::of(Machine(3)).is_err());
+        assert!(Baseline::of(System::Glibc2_28, Machine(3)).is_err());
+        assert_eq!(Baseline::embedded(System::Glibc2_34, Machine(3)), None);
+    }
+
+    /// A newer system has what an older one had, where it had it, but for what glibc took out of its headers long ago.
+    #[test]
+    fn systems_only_add_names() {
+        for machine in [Machine::X86_64, Machine::AARCH64] {
+            let [old, new] = System::ALL.map(|system| Baseline::of(system, machine).unwrap());
+            let gone: Vec<&Entry> =
+                old.entries().iter().filter(|entry| !new.has(&entry.library, &entry.name, &entry.version)).collect();
+            assert!(gone.is_empty(), "{gone:?}");
+        }
     }
 
     /// Newer systems have these in libc, some of them with the same version.
     #[test]
     fn entries_are_of_a_file() {
-        let baseline = Baseline::of(Machine::X86_64).unwrap();
+        let baseline = Baseline::of(System::Glibc2_28, Machine::X86_64).unwrap();
         assert!(baseline.has("libpthread.so.0", "pthread_create", "GLIBC_2.2.5"));
         assert!(!baseline.has("libc.so.6", "pthread_create", "GLIBC_2.2.5"));
         assert!(!baseline.has("libc.so.6", "pthread_create", "GLIBC_2.34"));
@@ -216,7 +254,7 @@ mod tests {
     #[test]
     fn damaged_lists_are_refused() {
         assert!(Baseline::decode(b"nothing").is_err());
-        assert!(Baseline::decode(X86_64.get(..1000).unwrap()).is_err());
+        assert!(Baseline::decode(EMBEDDED[0].2.get(..1000).unwrap()).is_err());
         for line in [
             "libc.so.6 a GLIBC_2.2.5 default FUNC GLOBAL",
             "l a v maybe FUNC GLOBAL 0",

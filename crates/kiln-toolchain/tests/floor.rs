@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, LazyLock};
 
+use kiln_abi::Policies;
 use kiln_graph::{Arg, BuiltinContext, Config, Executor, Interrupt, Piece, WorkDir};
 use kiln_object::archive;
 use kiln_object::baseline::Baseline;
 use kiln_object::elf::{self, Dynamic, Machine, Visibility};
-use kiln_toolchain::floor::{Floor, FloorChoice, FloorLevel, SHIMS, lists, nonshared};
+use kiln_toolchain::floor::{Floor, FloorChoice, FloorLevel, SHIMS, Shim, lacking, lists, nonshared};
 use kiln_toolchain::host::{HostCompiler, HostSearch, find};
 use kiln_toolchain::stubs::{LinkNames, RuntimeNames, link_stubs};
 
@@ -31,6 +32,16 @@ fn machine() -> Machine {
     if cfg!(target_arch = "aarch64") { Machine::AARCH64 } else { Machine::X86_64 }
 }
 
+/// Whether the policy of the floor has a version.
+fn allows(machine: Machine, version: &str) -> bool {
+    static POLICIES: LazyLock<Policies> = LazyLock::new(|| Policies::embedded().unwrap());
+    POLICIES.get(LEVEL.as_str()).unwrap().allows(&machine.to_string(), version)
+}
+
+fn allowed(version: &str) -> bool {
+    allows(machine(), version)
+}
+
 fn ambient() -> BTreeMap<String, PathBuf> {
     BTreeMap::from([("PATH".to_owned(), PathBuf::from("/usr/local/bin:/usr/bin:/bin"))])
 }
@@ -41,16 +52,17 @@ struct Made {
     store: tempfile::TempDir,
 }
 
-static MADE: LazyLock<Made> = LazyLock::new(|| make(&HOST));
+static MADE: LazyLock<Made> = LazyLock::new(|| make(&HOST, LEVEL));
+static MADE_NEWER: LazyLock<Made> = LazyLock::new(|| make(&HOST, FloorLevel::Manylinux2_34));
 
-fn make(host: &HostCompiler) -> Made {
+fn make(host: &HostCompiler, level: FloorLevel) -> Made {
     // A blank in the way.
     let store = tempfile::Builder::new().prefix("floor store ").tempdir().unwrap();
-    let floor = Floor::new(host, machine(), LEVEL, &ambient(), store.path()).unwrap();
+    let floor = Floor::new(host, machine(), level, &ambient(), store.path()).unwrap();
     assert!(!floor.is_there());
     let TryRun { failed, steps, .. } = run(&floor);
     assert_eq!(failed, "");
-    assert_eq!(steps, SHIMS.len() + 2);
+    assert_eq!(steps, lacking(level, machine()).unwrap().len() + 2);
     assert!(floor.is_there());
     Made { floor, store }
 }
@@ -95,14 +107,13 @@ fn gxx(dir: &Path, args: &[&str]) -> Output {
 }
 
 /// Compiles `source` and links it with the floor; what the linker says must be nothing.
-fn extension(dir: &Path, source: &Path, compile: &[&str], link: &[&str]) -> Dynamic {
+fn extension(floor: &Floor, dir: &Path, source: &Path, compile: &[&str]) -> Dynamic {
     let source = source.to_str().unwrap();
     gxx(dir, &[&["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-c", "-o", "x.o", source], compile].concat());
-    let (before, after) = link_args(&MADE.floor);
+    let (before, after) = link_args(floor);
     std::fs::write(dir.join("exports.map"), "{ global: check; local: *; };\n").unwrap();
     let mut args = vec!["-shared", "-o", "x.so", "x.o", "-Wl,--version-script=exports.map", "-Wl,--as-needed"];
     args.extend(before.iter().map(String::as_str));
-    args.extend(link);
     args.extend(after.iter().map(String::as_str));
     let said = gxx(dir, &args);
     assert_eq!(String::from_utf8_lossy(&said.stderr), "");
@@ -110,8 +121,8 @@ fn extension(dir: &Path, source: &Path, compile: &[&str], link: &[&str]) -> Dyna
 }
 
 /// What the loader of the floor's system would miss: names by version and file, and names that nothing provides.
-fn beyond(library: &Dynamic) -> Vec<String> {
-    let baseline = Baseline::of(machine()).unwrap();
+fn beyond(level: FloorLevel, library: &Dynamic) -> Vec<String> {
+    let baseline = Baseline::of(level.system(), machine()).unwrap();
     let mut bad: Vec<String> = Vec::new();
     for import in &library.imports {
         let found = match (&import.version, &import.library) {
@@ -146,7 +157,7 @@ fn run_check(dir: &Path) {
 
 #[test]
 fn equal_compilers_give_equal_floors_in_any_place() {
-    let other = make(&HOST);
+    let other = make(&HOST, LEVEL);
     assert_eq!(other.floor.key(), MADE.floor.key());
     assert_ne!(other.floor.dir(), MADE.floor.dir());
     let names = |floor: &Floor| floor.outputs().map(|output| output.name).collect::<Vec<_>>();
@@ -209,7 +220,7 @@ fn nothing_of_the_archives_is_seen_outside() {
         }
     }
     let static_cxx = std::fs::read(&HOST.runtime.static_cxx.as_ref().unwrap().path).unwrap();
-    let baseline = Baseline::of(machine()).unwrap();
+    let baseline = Baseline::of(LEVEL.system(), machine()).unwrap();
     let shared: BTreeSet<&str> =
         baseline.entries().iter().filter(|entry| entry.library == "libstdc++.so.6").map(|entry| entry.name.as_str()).collect();
     let made = nonshared(&static_cxx, &shared, &BTreeSet::new()).unwrap();
@@ -228,16 +239,18 @@ fn nothing_of_the_archives_is_seen_outside() {
 /// Every shim is called, with the code that each level makes of the headers' inline functions.
 #[test]
 fn every_shim_does_its_work() {
-    for level in ["-O0", "-Os", "-O2"] {
+    let newer = "-DWITHOUT_SHIMS_OF_OLD_SYSTEMS";
+    for (floor, level) in [(&MADE.floor, "-O0"), (&MADE.floor, "-Os"), (&MADE.floor, "-O2"), (&MADE_NEWER.floor, newer)] {
         let dir = tempfile::tempdir().unwrap();
-        let library = extension(dir.path(), &data("shims.cpp"), &[level], &[]);
-        assert_eq!(beyond(&library), Vec::<String>::new(), "{level}");
+        let library = extension(floor, dir.path(), &data("shims.cpp"), &[level]);
+        assert_eq!(beyond(floor.level(), &library), Vec::<String>::new(), "{level}");
         assert_eq!(library.exports.iter().map(|export| export.name.as_str()).collect::<Vec<_>>(), ["check"], "{level}");
         // The functions of this system must not stand in for the shims.
         let output = Command::new("nm").args(["--defined-only", "--format=just-symbols"]).arg(dir.path().join("x.so")).output().unwrap();
         let symbols = String::from_utf8_lossy(&output.stdout);
         let defined: BTreeSet<&str> = symbols.lines().collect();
-        let missing: Vec<&&str> = SHIMS.iter().flat_map(|shim| shim.names).filter(|name| !defined.contains(**name)).collect();
+        let shims = lacking(floor.level(), machine()).unwrap();
+        let missing: Vec<&&str> = shims.iter().flat_map(|shim| shim.names).filter(|name| !defined.contains(**name)).collect();
         assert!(missing.is_empty(), "{level}: {missing:?}");
         run_check(dir.path());
     }
@@ -252,15 +265,46 @@ fn a_name_beyond_the_floor_gets_no_provider() {
         "#include <malloc.h>\nextern \"C\" __attribute__((visibility(\"default\"))) unsigned long check() { return mallinfo2().arena; }\n",
     )
     .unwrap();
-    let library = extension(dir.path(), &source, &["-O2", "-x", "c++"], &[]);
-    assert_eq!(beyond(&library), ["mallinfo2@None of None"]);
+    let library = extension(&MADE.floor, dir.path(), &source, &["-O2", "-x", "c++"]);
+    assert_eq!(beyond(LEVEL, &library), ["mallinfo2@None of None"]);
     assert!(!MADE.floor.names().unwrap().contains("mallinfo2"));
 
     // Even what asks for nothing has its versions.
     std::fs::write(&source, "extern \"C\" __attribute__((visibility(\"default\"))) int check() { return 0; }\n").unwrap();
-    let library = extension(dir.path(), &source, &["-O2", "-x", "c++"], &[]);
-    assert_eq!(beyond(&library), Vec::<String>::new());
+    let library = extension(&MADE.floor, dir.path(), &source, &["-O2", "-x", "c++"]);
+    assert_eq!(beyond(LEVEL, &library), Vec::<String>::new());
     assert_eq!(library.needed, ["libc.so.6"]);
+}
+
+/// A newer floor offers more, takes it from where newer systems have it, and brings fewer shims.
+#[test]
+fn a_newer_floor_is_bound_to_newer_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("new.c");
+    let text = "#include <cmath>\n#include <dlfcn.h>\n#include <malloc.h>\n#include <sys/stat.h>\n#include <pthread.h>\n\
+        static void *run(void *x) { return x; }\n\
+        extern \"C\" __attribute__((visibility(\"default\"))) double check(double x, struct stat *s, pthread_t *t) {\n\
+        return mallinfo2().arena + std::pow(x, x) + stat(\"/\", s) + pthread_create(t, 0, run, 0) + (dlsym(0, \"x\") != 0); }\n";
+    std::fs::write(&source, text).unwrap();
+    let library = extension(&MADE_NEWER.floor, dir.path(), &source, &["-O2", "-x", "c++"]);
+    assert_eq!(beyond(FloorLevel::Manylinux2_34, &library), Vec::<String>::new());
+    let taken = |name: &str| library.imports.iter().find(|import| import.name == name).unwrap();
+    for (name, version, file) in [
+        ("mallinfo2", "GLIBC_2.33", "libc.so.6"),
+        ("stat", "GLIBC_2.33", "libc.so.6"),
+        ("pow", "GLIBC_2.29", "libm.so.6"),
+        ("pthread_create", "GLIBC_2.34", "libc.so.6"),
+        ("dlsym", "GLIBC_2.34", "libc.so.6"),
+    ] {
+        assert_eq!((taken(name).version.as_deref(), taken(name).library.as_deref()), (Some(version), Some(file)), "{name}");
+    }
+    assert_ne!(MADE_NEWER.floor.key(), MADE.floor.key());
+    let stems = |level| lacking(level, machine()).unwrap().into_iter().map(Shim::stem).collect::<Vec<_>>();
+    assert_eq!(stems(LEVEL).len(), SHIMS.len());
+    assert_eq!(
+        stems(FloorLevel::Manylinux2_34),
+        ["arc4random", "isoc23", "strl", "memcmpeq", "atexit", "atfork", "assert", "ios_init", "call_terminate"]
+    );
 }
 
 #[test]
@@ -286,11 +330,11 @@ fn floors_have_the_names_of_their_policies() {
 /// The embedded lists against the libraries of this system, which are newer and only ever add names.
 #[test]
 fn the_lists_are_what_newer_libraries_say() {
-    let baseline = Baseline::of(machine()).unwrap();
+    let baseline = Baseline::of(LEVEL.system(), machine()).unwrap();
     let runtime = &HOST.runtime;
     let read = |name: &str| elf::dynamic_file(&runtime.libraries.iter().find(|file| file.name == name).unwrap().path).unwrap();
     for soname in ["libstdc++.so.6", "libgcc_s.so.1"] {
-        let cut = lists::cut(LEVEL, &read(soname));
+        let cut = lists::cut(&read(soname), &allowed);
         let listed: Vec<_> = baseline.entries().iter().filter(|entry| entry.library == soname).cloned().collect();
         assert!(cut.len() > 100);
         let name = |entry: &kiln_object::baseline::Entry| (entry.name.clone(), entry.version.clone(), entry.default, entry.weak);
@@ -314,14 +358,9 @@ fn the_lists_are_what_newer_libraries_say() {
 #[test]
 fn lists_are_written_as_they_are_read() {
     for machine in [Machine::X86_64, Machine::AARCH64] {
-        let entries = Baseline::of(machine).unwrap().entries();
+        let entries = Baseline::of(LEVEL.system(), machine).unwrap().entries();
         assert_eq!(Baseline::parse(&lists::text(entries)).unwrap().entries(), entries);
-        assert!(entries.iter().all(|entry| lists::is_allowed(LEVEL, &entry.version)), "{machine}");
-    }
-    for (node, allowed) in
-        [("GLIBC_2.28", true), ("GLIBC_2.29", false), ("GLIBC_2.4", true), ("GLIBCXX_3.4.25", false), ("GLIBC_PRIVATE", false)]
-    {
-        assert_eq!(lists::is_allowed(LEVEL, node), allowed, "{node}");
+        assert!(entries.iter().all(|entry| allows(machine, &entry.version)), "{machine}");
     }
 }
 
@@ -341,7 +380,7 @@ fn tables_of_glibc_are_read() {
     table.extend(1u16.to_le_bytes());
     table.extend(b"d\0");
     table.extend([0b11, 8, 0x80, 0x80]);
-    let lines = |machine| lists::text(&lists::of_abilists(&table, LEVEL, machine).unwrap());
+    let lines = |machine| lists::text(&lists::of_abilists(&table, machine, &allowed).unwrap());
     insta::assert_snapshot!(lines(Machine::X86_64), @r"
     libc.so.6 d GLIBC_2.17 default OBJECT GLOBAL 8
     libpthread.so.0 f GLIBC_2.17 default FUNC GLOBAL 0
@@ -351,10 +390,10 @@ fn tables_of_glibc_are_read() {
     libc.so.6 f GLIBC_2.28 default FUNC GLOBAL 0
     libpthread.so.0 f GLIBC_2.17 default FUNC GLOBAL 0
     ");
-    assert!(lists::of_abilists(&table, LEVEL, Machine(8)).is_err());
+    assert!(lists::of_abilists(&table, Machine(8), &allowed).is_err());
     // It may end behind a whole part.
     for length in (0..table.len()).filter(|length| *length != functions) {
-        assert!(lists::of_abilists(&table[..length], LEVEL, Machine::X86_64).is_err(), "{length}");
+        assert!(lists::of_abilists(&table[..length], Machine::X86_64, &allowed).is_err(), "{length}");
     }
 }
 

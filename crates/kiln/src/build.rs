@@ -12,7 +12,7 @@ use kiln_format::metadata::Builder;
 use kiln_format::variant::{Compute, Os};
 use kiln_format::{Build, Diagnostic, Level, MajorMinor, OpsId, Version};
 use kiln_graph::{Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir, WorkDirError};
-use kiln_toolchain::floor::Floor;
+use kiln_toolchain::floor::{Floor, FloorChoice};
 use kiln_toolchain::host::{Family, HostCompiler};
 use kiln_toolchain::{LibraryExports, Provider, Provisioner, TorchToolchain};
 
@@ -389,13 +389,15 @@ fn inspect(prepared: &Prepared<'_>, services: &Services<'_>, variant: &PlannedVa
     }
 }
 
-/// The floor that a variant was linked for, as the build record keeps it: the policy, and the newest version of each library. Empty
-/// while links take what the host has.
+/// The floor that a variant was linked for, as the build record keeps it; empty where nothing is linked, or for a system without
+/// floors.
 fn applied_floor(prepared: &Prepared<'_>, variant: &PlannedVariant) -> BTreeMap<String, String> {
-    match &prepared.floor {
-        Some(floor) if variant.extension.is_some() => floor::record(floor.level()),
-        _ => BTreeMap::new(),
-    }
+    let choice = match &prepared.floor {
+        Some(floor) => FloorChoice::Level(floor.level()),
+        None if prepared.options.target.os == Os::Linux => FloorChoice::Host,
+        None => return BTreeMap::new(),
+    };
+    if variant.extension.is_some() { floor::record(choice) } else { BTreeMap::new() }
 }
 
 /// With a torch of the system, only the rows of its minor can be built.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kiln_backend::Machine;
 use kiln_format::variant::{Cpu, Os};
 use kiln_graph::{Config, Executor, WorkDir};
-use kiln_toolchain::floor::{Floor, FloorChoice, FloorLevel};
+use kiln_toolchain::floor::{Floor, FloorChoice};
 use kiln_toolchain::host::HostCompiler;
 
 use crate::build::{Services, compiler_name};
@@ -78,10 +78,14 @@ pub(crate) fn provide(floor: &Floor, host: &HostCompiler, jobs: NonZeroUsize, se
     floor.keep(&|output| outcome.output_path(output)).map_err(|source| BuildError::FloorStore { path: floor.dir(), source })
 }
 
-/// The floor as the build record keeps it: the policy, and the newest version of each library.
-pub(crate) fn record(level: FloorLevel) -> BTreeMap<String, String> {
-    let newest = level.newest().into_iter().map(|(library, version)| (library.to_owned(), version.to_owned()));
-    newest.chain([("policy".to_owned(), level.as_str().to_owned())]).collect()
+/// The floor as the build record keeps it: the policy, and the newest version of each library; for no floor just that.
+pub(crate) fn record(choice: FloorChoice) -> BTreeMap<String, String> {
+    let newest = match choice {
+        FloorChoice::Level(level) => level.newest().to_vec(),
+        FloorChoice::Host => Vec::new(),
+    };
+    let newest = newest.into_iter().map(|(library, version)| (library.to_owned(), version.to_owned()));
+    newest.chain([("policy".to_owned(), choice.as_str().to_owned())]).collect()
 }
 
 fn cause_text(failure: &kiln_graph::Failure) -> String {

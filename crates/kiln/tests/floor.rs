@@ -179,6 +179,34 @@ fn programs_run_in_torch_and_keep_to_the_floor() {
     judge_by_others(&extensions);
 }
 
+/// A newer floor than the usual one: kept to, recorded, known to the checks, and no release.
+#[test]
+fn a_newer_floor_is_kept_to_and_no_release() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("p");
+    Setting { stable: true, ..Setting::default() }.write(&dir);
+    fs::write(dir.join("kiln.toml"), "[build]\nfloor = \"manylinux_2_34\"\n").unwrap();
+    let run = sandbox.run(&dir, &["build", "--release"]);
+    assert_eq!(run.code, Some(1));
+    let told = "a release keeps to `manylinux_2_28`, and `floor` in `kiln.toml` is `manylinux_2_34`";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+
+    let run = sandbox.build(&dir, &["-j2", "--unique-id", "1"]);
+    assert_eq!((run.reason("check"), run.reason("warning")), (vec![], vec![]));
+    let record: Value = serde_json::from_slice(&fs::read(dir.join("build/kiln-build.json")).unwrap()).unwrap();
+    let variant = record["variants"].as_object().unwrap().values().next().unwrap();
+    assert_eq!(variant["floor"]["policy"], "manylinux_2_34");
+    assert_eq!(variant["floor"]["GLIBC"], "2.34");
+    let check = sandbox.run(&dir, &["check"]);
+    assert_eq!(check.code, Some(0), "{}", check.stderr);
+    // It is what was asked for: more than the usual floor has, and no more than its own.
+    let check = sandbox.run(&dir, &["check", "--manylinux", "manylinux_2_28"]);
+    assert!(check.code == Some(1) && check.stderr.contains("error[floor-version]"), "{}", check.stderr);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kiln-abi/tests/python/oracles.py");
+    let run = Run::of(Command::new(environment("oracles")).arg("-B").arg(script).args(tree::extensions(&dir.join("build"))));
+    assert!(run.stdout.contains("auditwheel\tmanylinux_2_34"), "{}", run.stdout);
+}
+
 /// What the floor is for: an extension for this system only is refused by others.
 #[test]
 fn a_build_for_the_host_is_recorded_and_no_release() {
@@ -196,7 +224,7 @@ fn a_build_for_the_host_is_recorded_and_no_release() {
     sandbox.build(&dir, &["--unique-id", "1"]);
     let record: Value = serde_json::from_slice(&fs::read(dir.join("build/kiln-build.json")).unwrap()).unwrap();
     let variant = record["variants"].as_object().unwrap().values().next().unwrap();
-    assert_eq!(variant.get("floor"), None);
+    assert_eq!(variant["floor"], serde_json::json!({"policy": "host"}));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kiln-abi/tests/python/oracles.py");
     let run = Run::of(Command::new(environment("oracles")).arg("-B").arg(script).args(tree::extensions(&dir.join("build"))));
     assert!(run.stdout.contains("auditwheel\tmanylinux_2_") || run.stdout.contains("auditwheel\tlinux"), "{}", run.stdout);

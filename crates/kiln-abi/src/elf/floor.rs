@@ -12,9 +12,10 @@ use kiln_object::elf::Import;
 use super::{Check, processor, shown};
 use crate::expectation::Profile;
 use crate::libraries;
-use crate::policy::{DEFAULT_POLICY, Policies, Policy, Verdict};
+use crate::policy::{Policy, Verdict};
 use crate::report::FailureKind;
 use crate::rule::Rule;
+use crate::systems::baselines;
 
 const FIX: &str = "link with the floor of Kiln, which offers only what old systems have; a source that calls it by name needs another way";
 
@@ -27,20 +28,12 @@ pub(super) fn check(check: &mut Check<'_, '_>) {
         return;
     };
     let refused = versions(check, policy, processor);
-    if !is_at_most_default(policy) {
-        // The lists are of one age only; a younger policy has none.
-        return;
-    }
-    match Baseline::of(machine) {
-        Ok(baseline) => entries(check, policy, baseline, &refused),
+    match baselines(policy, machine) {
+        // A policy younger than all lists has the first layer only.
+        Ok(lists) if lists.is_empty() => {}
+        Ok(lists) => entries(check, policy, &lists, &refused),
         Err(cause) => check.report.fail(FailureKind::UnsupportedMachine, check.file, cause.to_string()),
     }
-}
-
-/// Whether the lists of the default policy bound what this one allows.
-fn is_at_most_default(policy: &Policy) -> bool {
-    let default = Policies::embedded().ok().and_then(|policies| policies.get(DEFAULT_POLICY).map(|default| default.priority).ok());
-    default.is_none_or(|priority| policy.priority >= priority)
 }
 
 /// The first layer. Gives the versions that it refuses.
@@ -81,9 +74,13 @@ fn too_new(policy: &Policy, processor: &str, what: &str, version: &str) -> Strin
     }
 }
 
-/// The second layer, for what the first lets pass.
-fn entries(check: &mut Check<'_, '_>, policy: &Policy, baseline: &Baseline, refused: &BTreeSet<(String, String)>) {
+/// The second layer, for what the first lets pass: one of the lists must have each name.
+fn entries(check: &mut Check<'_, '_>, policy: &Policy, lists: &[&Baseline], refused: &BTreeSet<(String, String)>) {
     let dynamic = check.dynamic;
+    let has_node = |library: &str, node: &String| {
+        let mut known = lists.iter().filter_map(|list| list.nodes(library)).peekable();
+        known.peek().is_some().then(|| known.any(|nodes| nodes.contains(node)))
+    };
     let mut told = BTreeSet::new();
     for import in &dynamic.imports {
         let (Some(version), Some(library)) = (&import.version, &import.library) else { continue };
@@ -91,10 +88,10 @@ fn entries(check: &mut Check<'_, '_>, policy: &Policy, baseline: &Baseline, refu
         if refused.contains(&pair) {
             continue;
         }
-        if baseline.nodes(library).is_some() {
-            if !baseline.has(library, &import.name, version) {
+        if lists.iter().any(|list| list.nodes(library).is_some()) {
+            if !lists.iter().any(|list| list.has(library, &import.name, version)) {
                 told.insert(pair);
-                unknown_entry(check, policy, baseline, import, version, library);
+                unknown_entry(check, policy, lists, import, version, library);
             }
             continue;
         }
@@ -104,7 +101,7 @@ fn entries(check: &mut Check<'_, '_>, policy: &Policy, baseline: &Baseline, refu
     }
     for (library, version) in &dynamic.needed_versions {
         let pair = (library.clone(), version.clone());
-        let missing = baseline.nodes(library).is_some_and(|nodes| !nodes.contains(version));
+        let missing = has_node(library, version) == Some(false);
         if missing && !refused.contains(&pair) && !told.contains(&pair) {
             let detail = format!("the file demands {version} of {library}, which does not have it in {}", policy.name);
             let evidence = format!("version need {version} of {library}, which no symbol uses");
@@ -114,9 +111,9 @@ fn entries(check: &mut Check<'_, '_>, policy: &Policy, baseline: &Baseline, refu
 }
 
 /// A name of a baseline library that the baseline does not have so.
-fn unknown_entry(check: &mut Check<'_, '_>, policy: &Policy, baseline: &Baseline, import: &Import, version: &str, library: &str) {
+fn unknown_entry(check: &mut Check<'_, '_>, policy: &Policy, lists: &[&Baseline], import: &Import, version: &str, library: &str) {
     let name = shown(&import.name);
-    let known = baseline.named(&import.name);
+    let known = lists.first().map(|list| list.named(&import.name)).unwrap_or_default();
     if let Some(right) = known.iter().find(|entry| entry.version == version) {
         let detail = format!("{name} in {version} is asked of {library}, and {} has it in {}", policy.name, right.library);
         check.import(

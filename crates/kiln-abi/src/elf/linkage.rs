@@ -1,7 +1,7 @@
 //! How a file was linked: what it needs, offers and asks of the loader.
 
 use kiln_format::Level;
-use kiln_object::baseline::Baseline;
+use kiln_object::baseline::{Baseline, System};
 use kiln_object::elf::{Binding, Export, Stack};
 
 use super::{Check, shown};
@@ -121,7 +121,7 @@ fn is_entry_point(check: &Check<'_, '_>, export: &Export) -> bool {
 /// Signs of a C++ runtime or an unwinder inside the file. One that is hidden and exports nothing leaves no sign.
 fn static_runtime(check: &mut Check<'_, '_>) {
     let dynamic = check.dynamic;
-    let Ok(baseline) = Baseline::of(dynamic.machine) else { return };
+    let Ok(baseline) = Baseline::of(System::Glibc2_34, dynamic.machine) else { return };
     // The runtime defines its functions strongly; what headers make of its templates is weak.
     let copied = dynamic.exports.iter().find(|export| {
         export.binding == Binding::Global

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use kiln_object::baseline::Baseline;
 use kiln_object::elf::{Import, SymbolKind};
 use kiln_object::names::{is_of_python, is_of_runtime};
 
@@ -11,6 +10,7 @@ use crate::expectation::Framework;
 use crate::libraries::{is_of_baseline, is_of_torch, may_need};
 use crate::report::FailureKind;
 use crate::rule::Rule;
+use crate::systems::baselines;
 
 /// Who provides a name, as far as is known.
 enum Provider {
@@ -94,7 +94,8 @@ fn provider(check: &Check<'_, '_>, name: &str) -> Provider {
 
 fn orphan(check: &mut Check<'_, '_>, import: &Import) {
     let name = shown(&import.name);
-    let known = Baseline::of(check.dynamic.machine).map(|baseline| baseline.named(&import.name)).unwrap_or_default();
+    let lists = check.expected.floor.map(|policy| baselines(policy, check.dynamic.machine).unwrap_or_default()).unwrap_or_default();
+    let known = lists.first().map(|list| list.named(&import.name)).unwrap_or_default();
     let weak = if import.weak { "weak " } else { "" };
     let detail = match known.first() {
         Some(entry) => format!("the {weak}name {name} has no version, and {} has it in {} only", entry.library, entry.version),

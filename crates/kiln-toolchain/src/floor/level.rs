@@ -2,22 +2,27 @@
 
 use std::fmt;
 
+use kiln_object::baseline::System;
+
 /// The oldest systems that an extension is for, by the name of the policy that describes them (PEP 600).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FloorLevel {
     /// glibc 2.28, the C++ library of gcc 8.
     #[default]
     Manylinux2_28,
+    /// glibc 2.34, the C++ library of gcc 11.
+    Manylinux2_34,
 }
 
 impl FloorLevel {
     /// Every floor, the oldest first.
-    pub const ALL: [Self; 1] = [Self::Manylinux2_28];
+    pub const ALL: [Self; 2] = [Self::Manylinux2_28, Self::Manylinux2_34];
 
     /// The name of the policy.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Manylinux2_28 => "manylinux_2_28",
+            Self::Manylinux2_34 => "manylinux_2_34",
         }
     }
 
@@ -25,6 +30,15 @@ impl FloorLevel {
     pub fn newest(self) -> [(&'static str, &'static str); 4] {
         match self {
             Self::Manylinux2_28 => [("CXXABI", "1.3.11"), ("GCC", "7.0.0"), ("GLIBC", "2.28"), ("GLIBCXX", "3.4.24")],
+            Self::Manylinux2_34 => [("CXXABI", "1.3.13"), ("GCC", "7.0.0"), ("GLIBC", "2.34"), ("GLIBCXX", "3.4.29")],
+        }
+    }
+
+    /// The systems that it stands for.
+    pub fn system(self) -> System {
+        match self {
+            Self::Manylinux2_28 => System::Glibc2_28,
+            Self::Manylinux2_34 => System::Glibc2_34,
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) const LIBGOMP: &str = "libgomp.so.1";
 pub(super) fn identity(level: FloorLevel, machine: Machine) -> Option<String> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(level.as_str().as_bytes()).update(&[0]).update(machine.to_string().as_bytes()).update(&[0]);
-    hasher.update(GOMP.as_bytes()).update(Baseline::embedded(machine)?);
+    hasher.update(GOMP.as_bytes()).update(Baseline::embedded(level.system(), machine)?);
     Some(hasher.finalize().to_hex().to_string())
 }
 
@@ -44,8 +44,7 @@ pub(super) fn sonames(machine: Machine) -> Vec<&'static str> {
 
 /// The stubs of all libraries, by SONAME ascending.
 pub(super) fn stubs(level: FloorLevel, machine: Machine) -> Result<Vec<Stub>, Error> {
-    let FloorLevel::Manylinux2_28 = level;
-    let baseline = Baseline::of(machine)?;
+    let baseline = Baseline::of(level.system(), machine)?;
     let mut by_library: BTreeMap<&str, Vec<Symbol>> = BTreeMap::new();
     for entry in baseline.entries() {
         by_library.entry(&entry.library).or_default().push(symbol(entry));
@@ -64,8 +63,7 @@ pub(super) fn stubs(level: FloorLevel, machine: Machine) -> Result<Vec<Stub>, Er
 
 /// Every name of the libraries that a plain link gets.
 pub(super) fn names(level: FloorLevel, machine: Machine) -> Result<BTreeSet<String>, Error> {
-    let FloorLevel::Manylinux2_28 = level;
-    let baseline = Baseline::of(machine)?.entries().iter().filter(|entry| entry.default).map(|entry| entry.name.clone());
+    let baseline = Baseline::of(level.system(), machine)?.entries().iter().filter(|entry| entry.default).map(|entry| entry.name.clone());
     Ok(baseline.chain(gomp().into_iter().map(|symbol| symbol.name)).collect())
 }
 

@@ -1,9 +1,9 @@
-//! Making the embedded lists anew, and comparing them with real libraries. Nothing here runs during a build.
+//! Making the embedded lists anew, and comparing them with real libraries. Nothing here runs during a build; `cargo xtask floor` does.
 //!
 //! Sources. The C library: the table of names, versions, files and processors that the Zig project derives from glibc's own
-//! `.abilist` files (`lib/libc/glibc/abilists` of its releases; that of 0.15.1 gives the embedded entries), cut at a version. Where the
-//! size of a name differs between its versions the embedded lists have that of the first for all. The C++ library and the unwinder:
-//! the dynamic symbols of any newer `libstdc++.so.6` and `libgcc_s.so.1`, cut at the policy's versions; both only ever add names.
+//! `.abilist` files (`lib/libc/glibc/abilists` of its releases), cut at a version. A name that glibc moved into libc keeps its old
+//! versions in the file that had them, which a newer loader finds as well. The C++ library and the unwinder: the dynamic symbols of
+//! any newer `libstdc++.so.6` and `libgcc_s.so.1`, cut at the policy's versions; both only ever add names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,34 +11,18 @@ use kiln_object::Error;
 use kiln_object::baseline::Entry;
 use kiln_object::elf::{Binding, Dynamic, Machine, SymbolKind};
 
-use super::FloorLevel;
-
 const WHAT: &str = "table of glibc's names";
 
-/// Version nodes without an order that every floor has (C++ transactional memory, quadruple precision on x86_64).
-const UNORDERED: &[&str] = &["CXXABI_FLOAT128", "CXXABI_TM_1"];
+/// Whether files of a floor may need the version of this name: a policy's set, since not all names have an order.
+pub type Allowed<'a> = dyn Fn(&str) -> bool + 'a;
 
-/// Whether files of a floor may need the version `node`. Nodes of other libraries may not.
-pub fn is_allowed(level: FloorLevel, node: &str) -> bool {
-    if UNORDERED.contains(&node) {
-        return true;
-    }
-    let Some((prefix, version)) = node.split_once('_') else { return false };
-    let newest = level.newest().into_iter().find(|(known, _)| *known == prefix).and_then(|(_, newest)| numbers(newest));
-    numbers(version).is_some_and(|version| newest.is_some_and(|newest| version <= newest))
-}
-
-fn numbers(version: &str) -> Option<Vec<u32>> {
-    version.split('.').map(|number| number.parse().ok()).collect()
-}
-
-/// What a library's newer release says of the floor's: every export whose version the floor allows. The newest allowed version of a
-/// name becomes its default.
-pub fn cut(level: FloorLevel, library: &Dynamic) -> Vec<Entry> {
+/// What a library's newer release says of an older one: every export whose version is allowed. The newest allowed version of a name
+/// becomes its default.
+pub fn cut(library: &Dynamic, allowed: &Allowed<'_>) -> Vec<Entry> {
     let soname = library.soname.clone().unwrap_or_default();
     let mut entries: Vec<Entry> = Vec::new();
     for export in &library.exports {
-        let Some(version) = export.version.clone().filter(|version| is_allowed(level, version)) else { continue };
+        let Some(version) = export.version.clone().filter(|version| allowed(version)) else { continue };
         let kind = match export.kind {
             SymbolKind::IndirectFunction => SymbolKind::Function,
             // The names of the version nodes themselves.
@@ -61,11 +45,11 @@ pub fn cut(level: FloorLevel, library: &Dynamic) -> Vec<Entry> {
     entries
 }
 
-/// Reads Zig's `abilists`: what the C library of a version has for a processor.
+/// Reads Zig's `abilists`: what the C library has for a processor in the allowed versions.
 ///
 /// # Errors
 /// When the table is damaged or does not know the processor.
-pub fn of_abilists(table: &[u8], level: FloorLevel, machine: Machine) -> Result<Vec<Entry>, Error> {
+pub fn of_abilists(table: &[u8], machine: Machine, allowed: &Allowed<'_>) -> Result<Vec<Entry>, Error> {
     let mut reader = Reader { bytes: table };
     let libraries: Vec<String> = (0..reader.byte()?).map(|_| reader.text()).collect::<Result<_, _>>()?;
     let versions: Vec<String> = (0..reader.byte()?).map(|_| reader.version()).collect::<Result<_, _>>()?;
@@ -90,7 +74,7 @@ pub fn of_abilists(table: &[u8], level: FloorLevel, machine: Machine) -> Result<
             loop {
                 let number = reader.byte()?;
                 let version = versions.get(usize::from(number & 0x7f)).ok_or_else(|| damaged("it names an unknown version"))?;
-                if for_targets >> target & 1 == 1 && is_allowed(level, version) {
+                if for_targets >> target & 1 == 1 && allowed(version) {
                     let (library, version) = (soname(library, machine), version.clone());
                     entries.push(Entry { name: current.clone(), library, version, default: false, kind, weak: false, size });
                 }
@@ -119,6 +103,10 @@ fn soname(short: &str, machine: Machine) -> String {
         "rt" | "util" => format!("lib{short}.so.1"),
         other => format!("lib{other}.so.2"),
     }
+}
+
+fn numbers(version: &str) -> Option<Vec<u32>> {
+    version.split('.').map(|number| number.parse().ok()).collect()
 }
 
 /// Marks the newest version of each name in each library.

@@ -43,7 +43,7 @@ use crate::host::HostCompiler;
 
 pub use self::level::{FloorChoice, FloorLevel};
 pub use self::nonshared::{Nonshared, Rejected, nonshared};
-pub use self::shims::{SHIMS, Shim};
+pub use self::shims::{SHIMS, Shim, lacking};
 
 /// Why there is no floor for a build.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ use kiln_object::baseline::Baseline;
 use kiln_object::elf::{self, Binding, Machine};
 
 use super::scripts::{NONSHARED, SHIMS as SHIM_ARCHIVE, scripts};
-use super::shims::{ARGS, C_ARGS, CXX_ARGS, SHIMS};
+use super::shims::{ARGS, C_ARGS, CXX_ARGS, Shim, lacking};
 use super::{FloorError, FloorLevel, libraries, nonshared};
 use crate::host::HostCompiler;
 
@@ -36,12 +36,13 @@ pub(super) fn steps(
     work_dir: &Path,
 ) -> Result<Steps, FloorError> {
     let identity = libraries::identity(level, machine).ok_or(FloorError::Machine { level, machine })?;
+    let shims = lacking(level, machine).map_err(|_| FloorError::Machine { level, machine })?;
     let mut graph = Graph::new();
     let cwd = RootName::new("work");
     graph.bind_root(cwd.clone(), RootBinding { dir: work_dir.to_owned(), kind: RootKind::Mutable })?;
-    let sources = graph.add(sources())?;
+    let sources = graph.add(sources(&shims))?;
     let mut inputs = Vec::new();
-    for shim in SHIMS {
+    for shim in &shims {
         let own = host.args.iter().map(|arg| Arg::from(arg.as_str()));
         let language = if shim.is_cxx() { CXX_ARGS } else { C_ARGS };
         let mut args: Vec<Arg> = own.chain(ARGS.iter().chain(language).map(|arg| Arg::from(*arg))).collect();
@@ -94,7 +95,7 @@ pub(super) fn steps(
             name: "floor",
             version: 1,
             key: identity,
-            run: Arc::new(move |context| assemble(level, machine, has_archive, context)),
+            run: Arc::new(move |context| assemble(level, machine, &shims, has_archive, context)),
         }),
         inputs,
         outputs: files.clone(),
@@ -107,10 +108,10 @@ pub(super) fn steps(
 /// Name of an object in its step's output directory.
 const OBJECT: &str = "shim.o";
 
-/// The step that writes the sources of all shims.
-fn sources() -> Step {
+/// The step that writes the sources of the shims.
+fn sources(shims: &[&'static Shim]) -> Step {
     let mut key = blake3::Hasher::new();
-    for shim in SHIMS {
+    for shim in shims {
         key.update(shim.source.as_bytes()).update(&[0]).update(shim.text.as_bytes()).update(&[0]);
     }
     Step {
@@ -120,17 +121,26 @@ fn sources() -> Step {
             name: "shim-sources",
             version: 1,
             key: key.finalize().to_hex().to_string(),
-            run: Arc::new(|context| SHIMS.iter().try_for_each(|shim| write(context, shim.source, shim.text.as_bytes()))),
+            run: {
+                let shims = shims.to_vec();
+                Arc::new(move |context| shims.iter().try_for_each(|shim| write(context, shim.source, shim.text.as_bytes())))
+            },
         }),
         inputs: Vec::new(),
-        outputs: SHIMS.iter().map(|shim| shim.source.to_owned()).collect(),
+        outputs: shims.iter().map(|shim| shim.source.to_owned()).collect(),
         weight: Weight { cpu_ms: 1, memory_mib: 1 },
         resource: ResourceClass::Light,
     }
 }
 
 /// Writes the whole directory. The inputs are the shims' objects, then `libstdc++.a` where there is one.
-fn assemble(level: FloorLevel, machine: Machine, has_archive: bool, context: &BuiltinContext<'_>) -> Result<(), BuiltinError> {
+fn assemble(
+    level: FloorLevel,
+    machine: Machine,
+    shims: &[&Shim],
+    has_archive: bool,
+    context: &BuiltinContext<'_>,
+) -> Result<(), BuiltinError> {
     let stubs = libraries::stubs(level, machine).map_err(internal)?;
     for stub in &stubs {
         write(context, &stub.soname, &stub.write().map_err(internal)?)?;
@@ -139,7 +149,7 @@ fn assemble(level: FloorLevel, machine: Machine, has_archive: bool, context: &Bu
         write(context, name, text.as_bytes())?;
     }
     let mut members = Vec::new();
-    for (shim, path) in SHIMS.iter().zip(context.inputs) {
+    for (shim, path) in shims.iter().zip(context.inputs) {
         let mut data = read(path)?;
         let bad = |cause: String| BuiltinError::new("host-compiler", format!("the object of `{}`: {cause}", shim.source));
         let object = elf::relocatable(&data).map_err(|cause| bad(cause.to_string()))?;
@@ -156,11 +166,11 @@ fn assemble(level: FloorLevel, machine: Machine, has_archive: bool, context: &Bu
         members.push(NewMember { name: format!("{}.o", shim.stem()), data, defines });
     }
     write(context, SHIM_ARCHIVE, &archive::write(&members).map_err(internal)?)?;
-    if has_archive && let Some(path) = context.inputs.get(SHIMS.len()) {
-        let baseline = Baseline::of(machine).map_err(internal)?;
+    if has_archive && let Some(path) = context.inputs.get(shims.len()) {
+        let baseline = Baseline::of(level.system(), machine).map_err(internal)?;
         let of_cxx = baseline.entries().iter().filter(|entry| entry.library == "libstdc++.so.6");
         let shared: BTreeSet<&str> = of_cxx.map(|entry| entry.name.as_str()).collect();
-        let shimmed: BTreeSet<&str> = SHIMS.iter().flat_map(|shim| shim.names).copied().collect();
+        let shimmed: BTreeSet<&str> = shims.iter().flat_map(|shim| shim.names).copied().collect();
         let rest = nonshared(&read(path)?, &shared, &shimmed)
             .map_err(|cause| BuiltinError::new("host-compiler", format!("`{}`: {cause}", path.display())))?;
         write(context, NONSHARED, &rest.archive)?;

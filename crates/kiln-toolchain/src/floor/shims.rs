@@ -4,6 +4,12 @@
 //! very names that are defined here. A shim must not call anything that a header may define inline by way of the shimmed name: where
 //! a compiler emits that definition, it and the shim would call each other for ever.
 
+use kiln_object::Error;
+use kiln_object::baseline::Baseline;
+use kiln_object::elf::Machine;
+
+use super::FloorLevel;
+
 /// A group of shims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shim {
@@ -25,6 +31,18 @@ impl Shim {
     pub fn is_cxx(&self) -> bool {
         self.source.ends_with(".cpp")
     }
+}
+
+/// The groups that a floor lacks, wholly or in part, in the order of the archive. All were written for the oldest one; names that
+/// it has itself are those that its libraries keep for old files only.
+///
+/// # Errors
+/// For a processor without lists.
+pub fn lacking(level: FloorLevel, machine: Machine) -> Result<Vec<&'static Shim>, Error> {
+    let oldest = Baseline::of(FloorLevel::default().system(), machine)?;
+    let own = Baseline::of(level.system(), machine)?;
+    let has = |name: &&str| own.named(name).iter().any(|entry| entry.default && !oldest.has(&entry.library, name, &entry.version));
+    Ok(SHIMS.iter().filter(|shim| !shim.names.iter().all(has)).collect())
 }
 
 macro_rules! shim {

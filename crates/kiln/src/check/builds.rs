@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use kiln_abi::FailureKind;
 use kiln_format::variant::Variant;
 use kiln_format::{Level, Metadata, OpsId};
 
@@ -59,7 +60,7 @@ pub(super) fn check_builds(variants: &[VariantDir], outcome: &mut Outcome) {
     let mut first: Option<(String, Metadata)> = None;
     let mut ids: BTreeMap<&'static str, (String, String)> = BTreeMap::new();
     for dir in variants {
-        outcome.files.push(format!("{}/{METADATA}", dir.name));
+        outcome.files.push(metadata_of(dir));
         let Some(metadata) = check_one(dir, outcome) else { continue };
         let backend = metadata.backend.kind.as_str();
         match ids.get(backend) {
@@ -114,7 +115,7 @@ fn check_one(dir: &VariantDir, outcome: &mut Outcome) -> Option<Metadata> {
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(cause) => {
-            outcome.remarks.push(Remark { kind: RemarkKind::Failure, fix: None, ..remark("unreadable", dir, cause.to_string(), "") });
+            outcome.remarks.push(unreadable(dir, cause.to_string()));
             return None;
         }
     };
@@ -147,9 +148,7 @@ fn check_one(dir: &VariantDir, outcome: &mut Outcome) -> Option<Metadata> {
                     );
                 }
             }
-            Err(error) => {
-                outcome.remarks.push(Remark { kind: RemarkKind::Failure, fix: None, ..remark("unreadable", dir, chain(&error), "") })
-            }
+            Err(error) => outcome.remarks.push(unreadable(dir, chain(&error))),
         },
     }
     Some(metadata)
@@ -200,19 +199,25 @@ fn bytecode(dir: &VariantDir, outcome: &mut Outcome) {
 }
 
 fn finding(outcome: &mut Outcome, rule: BuildRule, dir: &VariantDir, detail: String, fix: &str) {
-    outcome.remarks.push(remark(rule.code(), dir, detail, fix));
-}
-
-fn remark(rule: &str, dir: &VariantDir, detail: String, fix: &str) -> Remark {
-    Remark {
+    outcome.remarks.push(Remark {
         kind: RemarkKind::Finding,
-        rule: rule.to_owned(),
+        rule: rule.code().to_owned(),
         level: Level::Error,
-        file: format!("{}/{METADATA}", dir.name),
+        file: metadata_of(dir),
+        line: None,
+        column: None,
         symbol: None,
         detail,
         evidence: None,
         caused_by: Vec::new(),
         fix: Some(fix.to_owned()),
-    }
+    });
+}
+
+fn unreadable(dir: &VariantDir, cause: String) -> Remark {
+    Remark::failure(FailureKind::Unreadable.code(), metadata_of(dir), cause, None)
+}
+
+fn metadata_of(dir: &VariantDir) -> String {
+    format!("{}/{METADATA}", dir.name)
 }

@@ -9,16 +9,20 @@ use kiln_abi::{
     check_file, check_variant,
 };
 use kiln_format::variant::{ArchFramework, Variant};
-use kiln_format::{MajorMinor, Metadata, OpsId};
+use kiln_format::{Level, MajorMinor, Metadata, OpsId};
 use kiln_toolchain::Catalog;
 use thiserror::Error;
 
 use super::builds::check_builds;
 use super::names::TorchNames;
-use super::remark::Outcome;
-use super::variant::{extension_name, shape, torch_of};
+use super::remark::{Outcome, Remark};
+use super::variant::{extension_name, floor_policy, shape, torch_of};
+use crate::build::Checked;
+use crate::build_error::causes;
 use crate::hash::{HashError, VariantDir, find_variants};
 use crate::package::METADATA;
+use crate::project::BUILD_TOML;
+use crate::record::BuildRecord;
 
 /// Which checks to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +31,12 @@ pub struct Checks {
     pub abi: bool,
     /// Those of metadata, digests and names.
     pub builds: bool,
+    /// Those of a project's files and configuration.
+    pub config: bool,
 }
+
+/// Why the variants of a project could not be checked: there are none.
+pub const NO_VARIANTS: &str = "no-variants";
 
 /// How to check.
 #[derive(Clone, Debug)]
@@ -36,8 +45,8 @@ pub struct CheckOptions {
     pub checks: Checks,
     /// How strict to be.
     pub profile: Profile,
-    /// The manylinux policy, by name or alias.
-    pub policy: String,
+    /// The manylinux policy, by name or alias. Without one, that which the build record names for a variant, else the default.
+    pub policy: Option<String>,
     /// The oldest supported Python.
     pub python: PythonVersion,
     /// A stable ABI of torch instead of the one that a variant's name says.
@@ -51,9 +60,9 @@ pub struct CheckOptions {
 impl Default for CheckOptions {
     fn default() -> Self {
         Self {
-            checks: Checks { abi: true, builds: true },
+            checks: Checks { abi: true, builds: true, config: true },
             profile: Profile::Extension,
-            policy: DEFAULT_POLICY.to_owned(),
+            policy: None,
             python: PythonVersion::FLOOR,
             stable_abi: None,
             allowed_libraries: BTreeSet::new(),
@@ -90,7 +99,8 @@ pub enum CheckError {
 /// running is a remark.
 pub fn check_paths(paths: &[PathBuf], options: &CheckOptions) -> Result<Outcome, CheckError> {
     let policies = Policies::embedded()?;
-    let checker = Checker { options, policy: policies.get(&options.policy)?, catalog: Catalog::embedded()? };
+    let asked = options.policy.as_deref().map(|name| policies.get(name)).transpose()?;
+    let checker = Checker { options, default: policies.get(DEFAULT_POLICY)?, asked, policies: &policies, catalog: Catalog::embedded()? };
     let mut outcome = Outcome::default();
     for path in paths {
         checker.path(path, &mut outcome)?;
@@ -103,7 +113,9 @@ pub fn check_paths(paths: &[PathBuf], options: &CheckOptions) -> Result<Outcome,
 
 struct Checker<'a> {
     options: &'a CheckOptions,
-    policy: &'a Policy,
+    default: &'a Policy,
+    asked: Option<&'a Policy>,
+    policies: &'a Policies,
     catalog: Catalog,
 }
 
@@ -117,14 +129,25 @@ impl Checker<'_> {
             let name = name_of(path).unwrap_or_default();
             return self.variants(&[VariantDir { name, path: path.to_owned() }], outcome);
         }
+        let is_project = path.join(BUILD_TOML).exists();
+        if is_project && self.options.checks.config {
+            config(path, outcome);
+        }
         match find_variants(path) {
             Ok(variants) => self.variants(&variants, outcome),
             // Any other directory: whatever objects there are.
-            Err(_) if self.options.checks.abi && !path.join("build.toml").exists() => {
+            Err(_) if self.options.checks.abi && !is_project => {
                 let mut report = Report::default();
                 let name = path.display().to_string();
-                self.with_expectation(None, None, |expected| check_variant(path, &name, Shape::Compiled(None), expected, &mut report))?;
+                let shape = Shape::Compiled(None);
+                self.with_expectation(None, None, None, |expected| check_variant(path, &name, shape, expected, &mut report))?;
                 outcome.extend(report);
+                Ok(())
+            }
+            // What was found of the sources is told all the same.
+            Err(error) if is_project && self.options.checks.config => {
+                let fix = error.hint().map(str::to_owned);
+                outcome.remarks.push(Remark::failure(NO_VARIANTS, path.display().to_string(), error.to_string(), fix));
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -139,12 +162,13 @@ impl Checker<'_> {
             return Ok(());
         }
         for VariantDir { name, path } in variants {
+            let policy = self.recorded(name, path);
             let mut report = Report::default();
             match name.parse::<Variant>() {
                 Ok(variant) => {
                     let id = ops_id(path);
                     let extension = id.as_ref().and_then(|id| extension_name(&variant, id));
-                    self.with_expectation(Some(&variant), id.as_ref(), |expected| {
+                    self.with_expectation(Some(&variant), id.as_ref(), policy, |expected| {
                         check_variant(path, name, shape(&variant, extension.as_deref()), expected, &mut report);
                     })?;
                 }
@@ -167,17 +191,25 @@ impl Checker<'_> {
             extension.is_some() && extension == name_of(path)
         });
         let mut report = Report::default();
-        self.with_expectation(variant.as_ref(), id.as_ref(), |expected| {
+        let policy = variant_dir.and_then(|dir| self.recorded(&name_of(dir)?, dir));
+        self.with_expectation(variant.as_ref(), id.as_ref(), policy, |expected| {
             check_file(path, &path.display().to_string(), expected, &mut report);
         })?;
         outcome.extend(report);
         Ok(())
     }
 
+    /// The policy that the build record names for a variant. One that was built for its host promises nothing: it has none.
+    fn recorded(&self, name: &str, dir: &Path) -> Option<&Policy> {
+        let record = BuildRecord::read(dir.parent()?).ok()?.get(name)?;
+        self.policies.get(floor_policy(&record.floor)?).ok()
+    }
+
     fn with_expectation(
         &self,
         variant: Option<&Variant>,
         id: Option<&OpsId>,
+        recorded: Option<&Policy>,
         check: impl FnOnce(&Expectation<'_>),
     ) -> Result<(), CheckError> {
         let stable = self.options.stable_abi.map(Framework::TorchStable);
@@ -194,7 +226,7 @@ impl Checker<'_> {
         let known_names = |soname: &str, name: &str| names.exports(soname, name);
         let expected = Expectation {
             profile: self.options.profile,
-            floor: Some(self.policy),
+            floor: Some(self.asked.or(recorded).unwrap_or(self.default)),
             framework: None,
             compute: None,
             platform: None,
@@ -209,6 +241,22 @@ impl Checker<'_> {
         let expected = variant.map_or(expected, |variant| expected.for_variant(variant));
         check(&Expectation { framework, ..expected });
         Ok(())
+    }
+}
+
+/// The checks of a project's files and configuration, as `kiln check-config` shows them without its notes.
+fn config(dir: &Path, outcome: &mut Outcome) {
+    let shown = dir.join(BUILD_TOML).display().to_string();
+    match Checked::open(dir) {
+        Ok(mut checked) => {
+            checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
+            outcome.files.push(checked.project.build_toml.source.name().to_owned());
+            outcome.remarks.extend(checked.project.reports().into_iter().map(Remark::from));
+        }
+        Err(error) => {
+            let cause = std::iter::once(error.to_string()).chain(causes(&error)).collect::<Vec<_>>().join(": ");
+            outcome.remarks.push(Remark::failure(FailureKind::Unreadable.code(), shown, cause, error.hint()));
+        }
     }
 }
 

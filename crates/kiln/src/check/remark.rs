@@ -1,7 +1,7 @@
 //! What checks say, in one form.
 
 use kiln_abi::{DATA_SOURCES, Failure, Finding, Report};
-use kiln_format::Level;
+use kiln_format::{DiagnosticReport, Level};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -26,6 +26,12 @@ pub struct Remark {
     pub level: Level,
     /// The file or directory.
     pub file: String,
+    /// The line of a text file, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// The column in characters, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
     /// The symbol it is about, mangled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
@@ -45,22 +51,61 @@ impl From<Finding> for Remark {
     fn from(finding: Finding) -> Self {
         let Finding { rule, level, file, symbol, detail, evidence, caused_by, fix } = finding;
         let (evidence, fix) = (Some(evidence), Some(fix));
-        Self { kind: RemarkKind::Finding, rule: rule.code().to_owned(), level, file, symbol, detail, evidence, caused_by, fix }
+        let (kind, rule, line, column) = (RemarkKind::Finding, rule.code().to_owned(), None, None);
+        Self { kind, rule, level, file, line, column, symbol, detail, evidence, caused_by, fix }
     }
 }
 
 impl From<Failure> for Remark {
     fn from(Failure { kind, file, cause }: Failure) -> Self {
+        Self::failure(kind.code(), file, cause, None)
+    }
+}
+
+impl From<DiagnosticReport<'_>> for Remark {
+    fn from(report: DiagnosticReport<'_>) -> Self {
+        Self {
+            kind: RemarkKind::Finding,
+            rule: report.code.to_owned(),
+            level: report.level,
+            file: report.file.to_owned(),
+            line: Some(report.line),
+            column: Some(report.column),
+            symbol: None,
+            detail: match report.note {
+                Some(note) => format!("{} ({note})", report.message),
+                None => report.message.to_owned(),
+            },
+            evidence: None,
+            caused_by: Vec::new(),
+            fix: report.hint.map(str::to_owned),
+        }
+    }
+}
+
+impl Remark {
+    /// A check of `file` that could not run.
+    pub fn failure(code: &str, file: String, cause: String, fix: Option<String>) -> Self {
         Self {
             kind: RemarkKind::Failure,
-            rule: kind.code().to_owned(),
+            rule: code.to_owned(),
             level: Level::Error,
             file,
+            line: None,
+            column: None,
             symbol: None,
             detail: cause,
             evidence: None,
             caused_by: Vec::new(),
-            fix: None,
+            fix,
+        }
+    }
+
+    /// The file, with the place in it where there is one.
+    pub fn place(&self) -> String {
+        match (self.line, self.column) {
+            (Some(line), Some(column)) => format!("{}:{line}:{column}", self.file),
+            _ => self.file.clone(),
         }
     }
 }

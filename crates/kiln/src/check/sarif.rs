@@ -21,7 +21,7 @@ pub fn sarif(outcome: &Outcome, version: &str) -> Value {
     let results: Vec<Value> = findings.into_iter().map(result).collect();
     let notifications: Vec<Value> = failures
         .iter()
-        .map(|remark| json!({"level": "error", "descriptor": {"id": remark.rule}, "message": {"text": remark.detail}, "locations": [location(&remark.file)]}))
+        .map(|remark| json!({"level": "error", "descriptor": {"id": remark.rule}, "message": {"text": remark.detail}, "locations": [location(remark)]}))
         .collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -48,11 +48,27 @@ fn result(remark: &Remark) -> Value {
         "ruleId": remark.rule,
         "level": level,
         "message": {"text": text},
-        "locations": [location(&remark.file)],
+        "locations": [location(remark)],
         "properties": {"symbol": remark.symbol, "evidence": remark.evidence, "causedBy": remark.caused_by},
     })
 }
 
-fn location(file: &str) -> Value {
-    json!({"physicalLocation": {"artifactLocation": {"uri": file}}})
+fn location(remark: &Remark) -> Value {
+    let mut physical = json!({"artifactLocation": {"uri": uri(&remark.file)}});
+    if let (Some(line), Some(column)) = (remark.line, remark.column) {
+        physical["region"] = json!({"startLine": line, "startColumn": column});
+    }
+    json!({"physicalLocation": physical})
+}
+
+/// A path as a URI reference (RFC 3986): what may not stand in one is escaped byte by byte.
+fn uri(path: &str) -> String {
+    let mut text = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
 }

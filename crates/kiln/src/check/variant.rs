@@ -1,12 +1,13 @@
 //! The checks of objects, with what a variant's name, its metadata and its build tell.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kiln_abi::{DEFAULT_POLICY, Expectation, Origins, Policies, PolicyError, Profile, PythonVersion, Report, Shape, check_variant};
+use kiln_abi::{Expectation, Origins, Policies, PolicyError, Profile, PythonVersion, Report, Shape, check_variant};
 use kiln_format::variant::{ArchFramework, Os, Variant};
 use kiln_format::{MajorMinor, OpsId};
 use kiln_object::elf::relocatable;
+use kiln_toolchain::floor::FloorChoice;
 
 use super::names::TorchNames;
 use crate::package::library_name;
@@ -100,7 +101,7 @@ pub(super) fn torch_of(variant: &Variant) -> Option<MajorMinor> {
     }
 }
 
-/// The policy that a build's floor is checked against, by the name that the build record keeps.
-pub(crate) fn floor_policy(floor: &std::collections::BTreeMap<String, String>) -> Option<&str> {
-    if floor.is_empty() { None } else { Some(floor.get("policy").map_or(DEFAULT_POLICY, String::as_str)) }
+/// The policy that a build's floor is checked against, by the name that the build record keeps; none for what was built for its host.
+pub(crate) fn floor_policy(floor: &BTreeMap<String, String>) -> Option<&str> {
+    floor.get("policy").map(String::as_str).filter(|policy| *policy != FloorChoice::Host.as_str())
 }

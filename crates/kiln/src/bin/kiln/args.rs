@@ -221,9 +221,9 @@ pub(crate) struct Check {
 /// What shared objects may need.
 #[derive(Debug, Args)]
 pub(crate) struct Limits {
-    /// Manylinux policy
-    #[arg(short, long, value_name = "POLICY", default_value = kiln_abi::DEFAULT_POLICY)]
-    pub(crate) manylinux: String,
+    /// Manylinux policy [default: that of the build record, else manylinux_2_28]
+    #[arg(short, long, value_name = "POLICY")]
+    pub(crate) manylinux: Option<String>,
     /// Oldest Python that extensions are for
     #[arg(short, long, value_name = "VERSION", default_value = "3.9")]
     pub(crate) python_abi: String,

@@ -17,7 +17,7 @@ pub(crate) fn remark_text(printer: &Printer, remark: &Remark) -> String {
         RemarkKind::Finding => "",
         RemarkKind::Failure => "the check could not run: ",
     };
-    let mut text = format!("{style}{level}[{}]{reset}: {failed}{}\n  in {}\n", remark.rule, remark.detail, remark.file);
+    let mut text = format!("{style}{level}[{}]{reset}: {failed}{}\n  in {}\n", remark.rule, remark.detail, remark.place());
     if let Some(evidence) = &remark.evidence {
         text.push_str(&format!("  found {evidence}\n"));
     }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use kiln::check::{BuildRule, CheckError, CheckOptions, Checks, Outcome, check_paths, sarif};
+use kiln::config_check::LINTS;
 use kiln_abi::{PolicyError, Profile, PythonVersion, Rule};
 use kiln_format::{Level, Version};
 use serde_json::Value;
@@ -14,7 +15,8 @@ use crate::printer::Printer;
 use crate::remarks::report_text;
 
 pub(crate) fn run(args: &Check, printer: &Printer) -> Result<Exit, Failure> {
-    let known = || Rule::ALL.iter().map(|rule| rule.code()).chain(BuildRule::ALL.iter().map(|rule| rule.code()));
+    let known =
+        || Rule::ALL.iter().map(|rule| rule.code()).chain(BuildRule::ALL.iter().map(|rule| rule.code())).chain(LINTS.iter().copied());
     if let Some(unknown) = args.only.iter().find(|name| !known().any(|code| code == **name)) {
         let rules = known().collect::<Vec<_>>().join(", ");
         return Err(Failure::usage(format!("there is no rule `{unknown}`")).hint(format!("the rules are {rules}")));
@@ -35,12 +37,12 @@ pub(crate) fn abi(args: &CheckAbi, printer: &Printer) -> Result<Exit, Failure> {
         // Nothing is checked against it yet: files of macOS end in a failure of their own.
         Version::parse(macos).map_err(|error| Failure::usage(format!("`--macos {macos}`: {error}")))?;
     }
-    let options = CheckOptions { checks: Checks { abi: true, builds: false }, ..limits(&args.limits)? };
+    let options = CheckOptions { checks: Checks { abi: true, builds: false, config: false }, ..limits(&args.limits)? };
     check(std::slice::from_ref(&args.dir.path), &options, args.format, printer)
 }
 
 pub(crate) fn builds(args: &CheckBuilds, printer: &Printer) -> Result<Exit, Failure> {
-    let options = CheckOptions { checks: Checks { abi: false, builds: true }, ..CheckOptions::default() };
+    let options = CheckOptions { checks: Checks { abi: false, builds: true, config: false }, ..CheckOptions::default() };
     check(std::slice::from_ref(&args.dir.path), &options, args.format, printer)
 }
 
