@@ -45,6 +45,11 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
         let mut test = cargo(workspace);
         cargo_tests(test.env("KILN_TEST_FLOOR", "full").args(["test", "--locked", "--package", "kiln", "--test", "floor"]))
     });
+    progress.stage(stages, "floor under nvcc", || {
+        setup::other_compilers()?;
+        setup::nvcc(workspace)?;
+        cargo_tests(cargo(workspace).args(["test", "--locked", "--package", "kiln-toolchain", "--test", "nvcc"]))
+    });
     progress.stage(stages, "examples by clang", || examples_by_clang(workspace));
     Ok(())
 }

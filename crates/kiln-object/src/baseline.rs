@@ -228,8 +228,7 @@ mod tests {
     fn systems_only_add_names() {
         for machine in [Machine::X86_64, Machine::AARCH64] {
             let [old, new] = System::ALL.map(|system| Baseline::of(system, machine).unwrap());
-            let gone: Vec<&Entry> =
-                old.entries().iter().filter(|entry| !new.has(&entry.library, &entry.name, &entry.version)).collect();
+            let gone: Vec<&Entry> = old.entries().iter().filter(|entry| !new.has(&entry.library, &entry.name, &entry.version)).collect();
             assert!(gone.is_empty(), "{gone:?}");
         }
     }

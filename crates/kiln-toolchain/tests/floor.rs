@@ -2,35 +2,23 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+#[path = "floor/mod.rs"]
+mod kit;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::{Arc, LazyLock};
 
 use kiln_abi::Policies;
-use kiln_graph::{Arg, BuiltinContext, Config, Executor, Interrupt, Piece, WorkDir};
+use kiln_graph::BuiltinContext;
 use kiln_object::archive;
 use kiln_object::baseline::Baseline;
 use kiln_object::elf::{self, Dynamic, Machine, Visibility};
 use kiln_toolchain::floor::{Floor, FloorChoice, FloorLevel, SHIMS, Shim, lacking, lists, nonshared};
-use kiln_toolchain::host::{HostCompiler, HostSearch, find};
+use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::{LinkNames, RuntimeNames, link_stubs};
-
-const LEVEL: FloorLevel = FloorLevel::Manylinux2_28;
-
-static HOST: LazyLock<HostCompiler> = LazyLock::new(|| {
-    let dir = tempfile::tempdir().unwrap();
-    find(&search(), &dir.path().join("compilers.json")).unwrap().compiler
-});
-
-fn search() -> HostSearch {
-    HostSearch { path: OsString::from("/usr/local/bin:/usr/bin:/bin"), ..HostSearch::default() }
-}
-
-fn machine() -> Machine {
-    if cfg!(target_arch = "aarch64") { Machine::AARCH64 } else { Machine::X86_64 }
-}
+use kit::{HOST, LEVEL, MADE, Made, TryRun, ambient, beyond, data, extension, gxx, machine, make, run, run_check};
 
 /// Whether the policy of the floor has a version.
 fn allows(machine: Machine, version: &str) -> bool {
@@ -42,118 +30,7 @@ fn allowed(version: &str) -> bool {
     allows(machine(), version)
 }
 
-fn ambient() -> BTreeMap<String, PathBuf> {
-    BTreeMap::from([("PATH".to_owned(), PathBuf::from("/usr/local/bin:/usr/bin:/bin"))])
-}
-
-/// A floor in a store of its own.
-struct Made {
-    floor: Floor,
-    store: tempfile::TempDir,
-}
-
-static MADE: LazyLock<Made> = LazyLock::new(|| make(&HOST, LEVEL));
 static MADE_NEWER: LazyLock<Made> = LazyLock::new(|| make(&HOST, FloorLevel::Manylinux2_34));
-
-fn make(host: &HostCompiler, level: FloorLevel) -> Made {
-    // A blank in the way.
-    let store = tempfile::Builder::new().prefix("floor store ").tempdir().unwrap();
-    let floor = Floor::new(host, machine(), level, &ambient(), store.path()).unwrap();
-    assert!(!floor.is_there());
-    let TryRun { failed, steps, .. } = run(&floor);
-    assert_eq!(failed, "");
-    assert_eq!(steps, lacking(level, machine()).unwrap().len() + 2);
-    assert!(floor.is_there());
-    Made { floor, store }
-}
-
-struct TryRun {
-    failed: String,
-    steps: usize,
-}
-
-fn run(floor: &Floor) -> TryRun {
-    let work_dir = WorkDir::open(floor.work_dir()).unwrap().lock(None, &Interrupt::new(), &mut |_| {}).unwrap();
-    let failed = std::sync::Mutex::new(String::new());
-    let outcome = Executor::new(&work_dir, Config::default()).run(floor.graph(), &|event| {
-        if let kiln_graph::Event::StepFailed { label, failure, output, .. } = event {
-            *failed.lock().unwrap() += &format!("{label}: {failure:?}\n{}", String::from_utf8_lossy(output));
-        }
-    });
-    if outcome.is_ok() {
-        floor.keep(&|output| outcome.output_path(output)).unwrap();
-    }
-    TryRun { failed: failed.into_inner().unwrap(), steps: outcome.counts().ran }
-}
-
-/// The arguments of a link as a program gets them.
-fn link_args(floor: &Floor) -> (Vec<String>, Vec<String>) {
-    let text = |arg: &Arg| {
-        let pieces = arg.0.iter().map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Path(_) => floor.dir().display().to_string(),
-            other => panic!("{other:?}"),
-        });
-        pieces.collect::<String>()
-    };
-    let link = floor.link();
-    (link.before.iter().map(text).collect(), link.after.iter().map(text).collect())
-}
-
-fn gxx(dir: &Path, args: &[&str]) -> Output {
-    let output = Command::new("g++").args(args).current_dir(dir).output().unwrap();
-    assert!(output.status.success(), "{args:?}\n{}", String::from_utf8_lossy(&output.stderr));
-    output
-}
-
-/// Compiles `source` and links it with the floor; what the linker says must be nothing.
-fn extension(floor: &Floor, dir: &Path, source: &Path, compile: &[&str]) -> Dynamic {
-    let source = source.to_str().unwrap();
-    gxx(dir, &[&["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-c", "-o", "x.o", source], compile].concat());
-    let (before, after) = link_args(floor);
-    std::fs::write(dir.join("exports.map"), "{ global: check; local: *; };\n").unwrap();
-    let mut args = vec!["-shared", "-o", "x.so", "x.o", "-Wl,--version-script=exports.map", "-Wl,--as-needed"];
-    args.extend(before.iter().map(String::as_str));
-    args.extend(after.iter().map(String::as_str));
-    let said = gxx(dir, &args);
-    assert_eq!(String::from_utf8_lossy(&said.stderr), "");
-    elf::dynamic_file(&dir.join("x.so")).unwrap()
-}
-
-/// What the loader of the floor's system would miss: names by version and file, and names that nothing provides.
-fn beyond(level: FloorLevel, library: &Dynamic) -> Vec<String> {
-    let baseline = Baseline::of(level.system(), machine()).unwrap();
-    let mut bad: Vec<String> = Vec::new();
-    for import in &library.imports {
-        let found = match (&import.version, &import.library) {
-            (Some(_), Some(library)) if library == "libgomp.so.1" => true,
-            (Some(version), Some(library)) => baseline.has(library, &import.name, version),
-            _ => import.weak && matches!(&*import.name, "__gmon_start__" | "_ITM_registerTMCloneTable" | "_ITM_deregisterTMCloneTable"),
-        };
-        if !found {
-            bad.push(format!("{}@{:?} of {:?}", import.name, import.version, import.library));
-        }
-    }
-    for (file, version) in &library.needed_versions {
-        if file != "libgomp.so.1" && !baseline.nodes(file).is_some_and(|nodes| nodes.contains(version)) {
-            bad.push(format!("{version} of {file}"));
-        }
-    }
-    bad
-}
-
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/floor").join(name)
-}
-
-/// Runs `check` of the library in `dir`; its faults are printed.
-fn run_check(dir: &Path) {
-    gxx(dir, &["-x", "c", "-o", "run", data("run.c").to_str().unwrap(), "-ldl"]);
-    let work = dir.join("work");
-    std::fs::create_dir_all(&work).unwrap();
-    let output = Command::new(dir.join("run")).arg(dir.join("x.so")).arg(&work).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-}
 
 #[test]
 fn equal_compilers_give_equal_floors_in_any_place() {
@@ -252,7 +129,7 @@ fn every_shim_does_its_work() {
         let shims = lacking(floor.level(), machine()).unwrap();
         let missing: Vec<&&str> = shims.iter().flat_map(|shim| shim.names).filter(|name| !defined.contains(**name)).collect();
         assert!(missing.is_empty(), "{level}: {missing:?}");
-        run_check(dir.path());
+        run_check(dir.path(), dir.path());
     }
 }
 
