@@ -110,8 +110,8 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
         match FloorChoice::parse(&text.value) {
             Some(choice) => settings.floor = Some(Spanned::new(choice, text.span)),
             None => {
-                let all = FloorChoice::all().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(" or ");
-                let message = format!("`floor` must be {all}, found `{}`", text.value.escape_debug());
+                let all = FloorChoice::all().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(", ");
+                let message = format!("`floor` must be one of {all}, found `{}`", text.value.escape_debug());
                 diagnostics.push(Diagnostic::error("invalid-value", text.span, message));
             }
         }
@@ -187,7 +187,7 @@ mod tests {
         let (settings, diagnostics) = parse(text);
         assert_eq!(settings, Settings::default());
         insta::assert_snapshot!(render(&SourceFile::new(FILE_NAME, text), &diagnostics), @r#"
-        error[invalid-value]: `floor` must be `manylinux_2_28` or `host`, found `manylinux2014`
+        error[invalid-value]: `floor` must be one of `manylinux_2_28`, `manylinux_2_34`, `host`, found `manylinux2014`
           --> kiln.toml:2:9
           |
         2 | floor = "manylinux2014"
