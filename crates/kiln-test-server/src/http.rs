@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use crate::log::{Entry, Log};
 
 /// How long a connection may be idle, and how long a stalled answer lasts at most.
@@ -33,6 +36,11 @@ impl Request {
         let start = start.parse().ok()?;
         let end = if last.is_empty() { len } else { last.parse::<u64>().ok()?.saturating_add(1).min(len) };
         (start < end).then_some(start..end)
+    }
+
+    /// Whether the client takes bodies compressed by gzip.
+    pub fn accepts_gzip(&self) -> bool {
+        self.headers.get("accept-encoding").is_some_and(|accept| accept.split(',').any(|coding| coding.trim() == "gzip"))
     }
 
     /// Whether the client takes JSON pages of an index.
@@ -76,6 +84,14 @@ impl Response {
         let body = body.into();
         let length = body.len() as u64;
         Self { status, headers: Vec::new(), length, body: Box::new(io::Cursor::new(body)), range: None, ending: Ending::Whole }
+    }
+
+    /// An answer with a body, compressed by gzip.
+    pub fn gzip(status: u16, body: &[u8]) -> Self {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        // Writing to memory does not fail.
+        let _ = encoder.write_all(body);
+        Self::new(status, encoder.finish().unwrap_or_default()).with("content-encoding", "gzip")
     }
 
     /// The same with one more header.

@@ -92,7 +92,7 @@ impl Mirror {
     /// Answers a request.
     fn answer(&self, request: &Request) -> io::Result<Response> {
         if let Some(project) = request.path.strip_prefix("/simple/").and_then(|rest| rest.strip_suffix('/')) {
-            return self.page(project, request.accepts_json());
+            return self.page(project, request);
         }
         match request.path.strip_prefix("/files/").filter(|name| !name.contains('/') && !name.starts_with('.')) {
             Some(name) => self.file(name, request),
@@ -101,7 +101,7 @@ impl Mirror {
     }
 
     /// The page of a project, its files said to be here.
-    fn page(&self, project: &str, json: bool) -> io::Result<Response> {
+    fn page(&self, project: &str, request: &Request) -> io::Result<Response> {
         if project.is_empty() || !project.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             return Ok(Response::new(404, "no such project\n"));
         }
@@ -121,11 +121,11 @@ impl Mirror {
             }
             lock(&self.files).insert(name, (url, size));
         }
-        if json {
-            return Ok(Response::new(200, page.to_string()).with("content-type", "application/vnd.pypi.simple.v1+json"));
-        }
         html.push_str("</body></html>\n");
-        Ok(Response::new(200, html).with("content-type", "text/html"))
+        let (kind, text) =
+            if request.accepts_json() { ("application/vnd.pypi.simple.v1+json", page.to_string()) } else { ("text/html", html) };
+        let response = if request.accepts_gzip() { Response::gzip(200, text.as_bytes()) } else { Response::new(200, text) };
+        Ok(response.with("content-type", kind))
     }
 
     /// The upstream's page of a project.

@@ -18,7 +18,7 @@ use crate::network::Network;
 use crate::part::{Members, Part, Terms, WheelPin, digest_of};
 use crate::store::{Lock, Store, StoreTree, TreeInfo, TreeWriter};
 use crate::toolchain::{Provider, TorchToolchain};
-use crate::wheel::{Pin, Source, Wheel};
+use crate::wheel::{Pin, Reading, Source, Wheel};
 
 /// A release of the catalog and its place in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -293,7 +293,7 @@ impl<'a> Provisioner<'a> {
     }
 
     fn unpack(part: &Part, source: &mut Source<'_>, tree: &mut TreeWriter) -> Result<(), Error> {
-        let wheel = Wheel::open(source)?;
+        let wheel = Wheel::open(source, &part.members, &Reading::default())?;
         let (mut terms, texts) = wheel.terms(source, &part.wheel)?;
         wheel.extract(source, &part.members, &mut |file| tree.file(file.path, file.content, &file.sha256, file.program))?;
         for (name, content) in texts {

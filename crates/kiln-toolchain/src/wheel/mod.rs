@@ -3,6 +3,7 @@
 mod record;
 mod runs;
 mod source;
+mod sparse;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +11,13 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 pub(crate) use self::source::{Pin, Source};
+pub(crate) use self::sparse::Reading;
 
 use self::record::Record;
 use self::runs::runs;
 use crate::error::Error;
 use crate::part::{Members, Terms, WheelPin};
-use crate::zip::{Limits, Member, TAIL, find_end, parse_directory};
+use crate::zip::{Limits, Member, find_end, parse_directory};
 
 /// `RECORD` of the largest known wheels has half a megabyte.
 const MAX_RECORD: u64 = 64 << 20;
@@ -47,17 +49,21 @@ pub(crate) struct Wheel {
 }
 
 impl Wheel {
-    /// Reads the directory and `RECORD` of the wheel behind `source`.
-    pub(crate) fn open(source: &mut Source<'_>) -> Result<Self, Error> {
+    /// Reads the directory and `RECORD` of the wheel behind `source`, or of a large one as much of them as it takes to find
+    /// the members that are `wanted`.
+    pub(crate) fn open(source: &mut Source<'_>, wanted: &Members, reading: &Reading) -> Result<Self, Error> {
         let (file, size) = (source.pin().file, source.pin().size);
-        let tail = source.read_tail(TAIL.min(size))?;
+        let tail = source.read_tail(reading.tail(size))?;
         let end = find_end(&tail, size).map_err(|cause| Error::zip(file, cause))?;
         let limits = Limits::default();
         if end.directory_size > limits.directory {
             let reason = format!("its zip directory has {} bytes, more than {}", end.directory_size, limits.directory);
             return Err(Error::WrongWheel { file: file.to_owned(), url: source.shown(), reason });
         }
-        let directory = source.read_tail(size.saturating_sub(end.directory_start))?;
+        if let Some(wheel) = sparse::open(source, &end, &tail, wanted, reading)? {
+            return Ok(wheel);
+        }
+        let directory = source.keep(end.directory_start..size)?;
         let directory = usize::try_from(end.directory_size).ok().and_then(|len| directory.get(..len)).unwrap_or_default();
         let members = parse_directory(directory, &end, &limits).map_err(|cause| Error::zip(file, cause))?;
         let (record, dist_info) = read_record(source, &members)?;

@@ -8,7 +8,7 @@ use crate::zip::Member;
 const GAP: u64 = 32 << 10;
 
 /// The longest run: it is held in memory. The headers of torch are one run of 9.8 MB.
-const MAX_RUN: u64 = 64 << 20;
+pub(super) const MAX_RUN: u64 = 64 << 20;
 
 /// Members that are fetched by one request.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! The bytes of a wheel: by range requests, or from a whole copy where the server has none.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
@@ -36,16 +37,14 @@ pub(crate) struct Source<'a> {
     copy: PathBuf,
     whole: Option<File>,
     etag: Option<String>,
-    /// The last bytes of the file, as far as they were read.
-    tail: Vec<u8>,
-    /// Other bytes that are kept, and where they begin.
-    kept: (u64, Vec<u8>),
+    /// Bytes that are kept, by where they begin.
+    kept: BTreeMap<u64, Vec<u8>>,
 }
 
 impl<'a> Source<'a> {
     /// The wheel at `url`; `copy` is the file to make if the server cannot send ranges.
     pub(crate) fn new(client: &'a Client<'a>, url: Url, pin: Pin<'a>, copy: PathBuf) -> Self {
-        Self { client, url, pin, copy, whole: None, etag: None, tail: Vec::new(), kept: (0, Vec::new()) }
+        Self { client, url, pin, copy, whole: None, etag: None, kept: BTreeMap::new() }
     }
 
     /// What the wheel should be.
@@ -60,33 +59,36 @@ impl<'a> Source<'a> {
 
     /// The last `len` bytes, which are kept: later reads take from them.
     pub(crate) fn read_tail(&mut self, len: u64) -> Result<Vec<u8>, Error> {
-        let bytes = self.read(self.pin.size.saturating_sub(len)..self.pin.size)?;
-        if bytes.len() > self.tail.len() {
-            self.tail.clone_from(&bytes);
-        }
-        Ok(bytes)
+        self.keep(self.pin.size.saturating_sub(len)..self.pin.size)
     }
 
-    /// Reads the bytes of `range` and keeps them: later reads of a part of them are answered from there.
-    pub(crate) fn keep(&mut self, range: Range<u64>) -> Result<(), Error> {
-        self.kept = (range.start, self.read(range)?);
-        Ok(())
+    /// The bytes of `range`, which are kept: later reads take from them.
+    pub(crate) fn keep(&mut self, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        let bytes = self.read(range.clone())?;
+        self.kept.retain(|start, bytes| *start < range.start || start.saturating_add(bytes.len() as u64) > range.end);
+        self.kept.insert(range.start, bytes.clone());
+        Ok(bytes)
     }
 
     /// The bytes of `range`, all of them.
     pub(crate) fn read(&mut self, range: Range<u64>) -> Result<Vec<u8>, Error> {
-        let from = range.start.checked_sub(self.kept.0).and_then(|from| usize::try_from(from).ok());
-        let to = range.end.checked_sub(self.kept.0).and_then(|to| usize::try_from(to).ok());
-        if let Some(kept) = from.zip(to).and_then(|(from, to)| self.kept.1.get(from..to)) {
-            return Ok(kept.to_vec());
-        }
-        let tail_start = self.pin.size.saturating_sub(self.tail.len() as u64);
-        let missing = range.start..range.end.min(tail_start);
-        let mut bytes = if missing.is_empty() { Vec::new() } else { self.fetch(missing)? };
-        if range.end > tail_start {
-            let from = usize::try_from(range.start.max(tail_start) - tail_start).unwrap_or(usize::MAX);
-            let to = usize::try_from(range.end - tail_start).unwrap_or(usize::MAX);
-            bytes.extend_from_slice(self.tail.get(from..to).unwrap_or_default());
+        let mut bytes = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let kept = self.kept.range(..=at).find_map(|(start, bytes)| {
+                let from = usize::try_from(at - start).ok()?;
+                let len = usize::try_from(range.end - at).ok()?.min(bytes.len().checked_sub(from)?);
+                bytes.get(from..from + len).filter(|bytes| !bytes.is_empty())
+            });
+            match kept {
+                Some(kept) => bytes.extend_from_slice(kept),
+                None => {
+                    let next = self.kept.range(at..).next().map_or(range.end, |(start, _)| range.end.min(*start));
+                    let fetched = self.fetch(at..next)?;
+                    bytes.extend(fetched);
+                }
+            }
+            at = range.start.saturating_add(bytes.len() as u64);
         }
         Ok(bytes)
     }

@@ -9,7 +9,7 @@ use super::bytes::{slice_at, u16_at, u32_at};
 use super::directory::LOCAL_LEN;
 use super::{Member, Method, ZipError};
 
-const LOCAL_SIGNATURE: u32 = 0x0403_4b50;
+pub(super) const LOCAL_SIGNATURE: u32 = 0x0403_4b50;
 
 impl Member {
     /// The content of the member, out of `extent`: the bytes of the file from [`Member::start`] to [`Member::end`].

@@ -6,7 +6,7 @@ use super::bytes::{slice_at, u16_at, u32_at, u64_at};
 use super::end::EndRecord;
 use super::{Limits, Member, ZipError, name};
 
-const ENTRY_SIGNATURE: u32 = 0x0201_4b50;
+pub(super) const ENTRY_SIGNATURE: u32 = 0x0201_4b50;
 const ENTRY_LEN: usize = 46;
 /// Length of a local header without the name and the extra field.
 pub(super) const LOCAL_LEN: u64 = 30;
@@ -55,7 +55,7 @@ pub fn parse_directory(bytes: &[u8], end: &EndRecord, limits: &Limits) -> Result
 }
 
 /// Reads the entry at the start of `bytes`; gives its length too.
-fn entry(bytes: &[u8], limits: &Limits) -> Result<(Member, usize), ZipError> {
+pub(super) fn entry(bytes: &[u8], limits: &Limits) -> Result<(Member, usize), ZipError> {
     let cut_off = || ZipError::Directory("is cut off".to_owned());
     if u32_at(bytes, 0).ok_or_else(cut_off)? != ENTRY_SIGNATURE {
         return Err(ZipError::Directory("has something else where an entry should be".to_owned()));
@@ -92,17 +92,22 @@ fn entry(bytes: &[u8], limits: &Limits) -> Result<(Member, usize), ZipError> {
         other => return Err(refuse(&format!("is compressed by method {other}, which is not supported"))),
     };
     check_kind(&name, made_by, attributes).map_err(refuse)?;
-    let possible = match method {
-        Method::Stored => size == compressed,
-        Method::Deflate => size <= compressed.saturating_mul(MAX_RATIO),
-    };
-    if !possible || (name.ends_with('/') && size != 0) {
+    if !is_possible(&name, method, compressed, size) {
         return Err(refuse(&format!("cannot be {size} bytes out of {compressed}")));
     }
     if size > limits.member {
         return Err(refuse(&format!("has {size} bytes, more than {}", limits.member)));
     }
     Ok((Member { name, method, crc32, compressed, size, start, end: 0 }, len))
+}
+
+/// Whether a member can have `size` bytes, of which `compressed` are kept.
+pub(super) fn is_possible(name: &str, method: Method, compressed: u64, size: u64) -> bool {
+    let possible = match method {
+        Method::Stored => size == compressed,
+        Method::Deflate => size <= compressed.saturating_mul(MAX_RATIO),
+    };
+    possible && (!name.ends_with('/') || size == 0)
 }
 
 /// Refuses what is neither a file nor a directory.
@@ -144,7 +149,7 @@ fn wide(extra: &[u8], values: [u32; 3]) -> Option<[u64; 3]> {
 }
 
 /// Refuses names that occur twice, and files that are also directories.
-fn check_names(members: &[Member]) -> Result<(), ZipError> {
+pub(super) fn check_names(members: &[Member]) -> Result<(), ZipError> {
     let mut files: BTreeSet<&str> = BTreeSet::new();
     let mut dirs: BTreeSet<&str> = BTreeSet::new();
     for member in members {
@@ -165,7 +170,7 @@ fn check_names(members: &[Member]) -> Result<(), ZipError> {
 }
 
 /// Sorts the members as they lie in the file, and refuses those that overlap.
-fn set_ends(members: &mut [Member], directory_start: u64) -> Result<(), ZipError> {
+pub(super) fn set_ends(members: &mut [Member], directory_start: u64) -> Result<(), ZipError> {
     members.sort_by_key(|member| member.start);
     let mut end = directory_start;
     for member in members.iter_mut().rev() {

@@ -11,10 +11,12 @@ mod data;
 mod directory;
 mod end;
 mod name;
+mod sparse;
 
 pub use self::directory::{Method, parse_directory};
 pub use self::end::{EndRecord, TAIL, find_end};
 pub(crate) use self::name::fault as unsafe_path;
+pub(crate) use self::sparse::{head_of_directory, members_between, put_together, tail_of_directory};
 
 /// What is wrong with a zip file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
