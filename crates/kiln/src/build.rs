@@ -32,6 +32,7 @@ use crate::plan::{BuildPlan, PlanRequest, PlannedVariant, can_build, plan};
 use crate::project::{self, Project};
 use crate::record::{BuildRecord, Proven, Stage, StepRecord, ToolchainRecord, VariantRecord};
 use crate::replace;
+use crate::stale::Stale;
 
 /// A project whose configuration was checked, and the matrix that it is built for.
 #[derive(Debug)]
@@ -110,6 +111,8 @@ pub struct BuildOptions {
     pub unique_id: Option<String>,
     /// Where variants go; `build/` of the project by default.
     pub out_dir: Option<PathBuf>,
+    /// Whether to remove variants of earlier builds that do not go with those of this one.
+    pub prune: bool,
     /// How many steps run at once.
     pub jobs: NonZeroUsize,
     /// Whether to go on with what does not depend on a failure.
@@ -306,9 +309,35 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
         };
         (services.events)(&event);
     }
+    earlier_variants(prepared, services, &record, &out_dir, report.failed > 0)?;
     record.retain(|variant| out_dir.join(variant).is_dir());
     record.write(&out_dir)?;
     Ok(report)
+}
+
+/// Tells of variants that do not go with what was built now, or removes them; after a failure they may be all that there is.
+fn earlier_variants(
+    prepared: &Prepared<'_>,
+    services: &Services<'_>,
+    record: &BuildRecord,
+    out_dir: &Path,
+    failed: bool,
+) -> Result<(), BuildError> {
+    let variants = &prepared.plan.variants;
+    let made = variants.iter().map(|variant| variant.selected.variant.name()).collect();
+    let ids = variants.iter().map(|variant| (variant.selected.backend, variant.ops_id.clone())).collect();
+    let stale = Stale::find(out_dir, record, prepared.checked.build()?, &prepared.checked.matrix, &made, &ids);
+    if !prepared.options.prune || failed {
+        for message in stale.warnings(out_dir) {
+            (services.events)(&Event::Warning { message });
+        }
+        return Ok(());
+    }
+    for name in stale.names() {
+        replace::remove(out_dir, name)?;
+        (services.events)(&Event::VariantRemoved { variant: name.to_owned(), directory: out_dir.join(name) });
+    }
+    Ok(())
 }
 
 /// Verifies and packages one variant. An error without a report means that a step of the graph has said why.

@@ -50,6 +50,13 @@ pub enum Event {
         /// How far it was proven by this build.
         stage: Stage,
     },
+    /// A variant of an earlier build was removed, as asked.
+    VariantRemoved {
+        /// Name of the variant.
+        variant: String,
+        /// The directory that it was.
+        directory: PathBuf,
+    },
     /// A variant could not be made. What stood in its place still stands there.
     VariantFailed {
         /// Name of the variant.

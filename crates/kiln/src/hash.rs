@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use kiln_format::metadata::{MetadataError, with_digest};
+use kiln_format::variant::Variant;
 use kiln_format::{Digest, DigestAlgorithm, DigestError};
 use thiserror::Error;
 
@@ -25,6 +26,20 @@ pub enum HashError {
     NoVariants {
         /// The places that were looked at, in order.
         places: Vec<PathBuf>,
+    },
+    /// A directory with the name of a variant has no metadata.
+    #[error("`{}` has the name of a variant and no `metadata.json`", path.display())]
+    NoMetadata {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Something in a variant that no digest can say.
+    #[error("`{}` {why}", path.display())]
+    NoFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        why: &'static str,
     },
     /// There is no such directory.
     #[error("there is no directory `{}`", path.display())]
@@ -68,6 +83,8 @@ impl HashError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoVariants { .. } => Some("`kiln build` makes them"),
+            Self::NoMetadata { .. } => Some("`kiln build` makes it again; remove the directory if it is none"),
+            Self::NoFile { .. } => Some("a variant holds plain files only: put one in its place, or remove it"),
             Self::Signed { .. } => Some("`--force` rewrites it all the same; sign it again afterwards"),
             _ => None,
         }
@@ -108,7 +125,30 @@ pub fn find_variants(dir: &Path) -> Result<Vec<VariantDir>, HashError> {
             return Ok(found);
         }
     }
-    Err(HashError::NoVariants { places: places.into() })
+    match places.iter().find_map(|place| without_metadata(place)) {
+        Some(path) => Err(HashError::NoMetadata { path }),
+        None => Err(HashError::NoVariants { places: places.into() }),
+    }
+}
+
+/// Like [`find_variants`], where none of their neighbours may lack its metadata: loaders find them by their names.
+///
+/// # Errors
+/// As [`find_variants`], and [`HashError::NoMetadata`].
+pub fn find_whole_variants(dir: &Path) -> Result<Vec<VariantDir>, HashError> {
+    let found = find_variants(dir)?;
+    match found.first().and_then(|variant| without_metadata(variant.path.parent()?)) {
+        Some(path) => Err(HashError::NoMetadata { path }),
+        None => Ok(found),
+    }
+}
+
+/// The first directory in `place` that has the name of a variant and no metadata.
+fn without_metadata(place: &Path) -> Option<PathBuf> {
+    let names = fs::read_dir(place).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.parse::<Variant>().is_ok()).collect();
+    names.sort();
+    names.iter().map(|name| place.join(name)).find(|path| path.is_dir() && !path.join(METADATA).is_file())
 }
 
 /// What [`rehash`] did.
@@ -118,6 +158,33 @@ pub enum Rehashed {
     Unchanged,
     /// The metadata were rewritten.
     Rewritten,
+}
+
+/// Refuses what a digest cannot stand for. A digest takes the file that a link leads to under the link's name, which says nothing of
+/// what others get when it lies elsewhere, and leaves out linked directories and what is no file.
+fn check_plain(variant: &Path, dir: &Path) -> Result<(), HashError> {
+    let io = |source| HashError::Io { what: "read", path: dir.to_owned(), source };
+    let root = variant.canonicalize().map_err(io)?;
+    let mut entries =
+        fs::read_dir(dir).map_err(io)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(io)?;
+    entries.sort();
+    for path in entries {
+        let is_link = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink());
+        let why = match (fs::metadata(&path), path.canonicalize()) {
+            (Err(_), _) | (_, Err(_)) if is_link => "is a link that leads nowhere",
+            (Err(source), _) | (_, Err(source)) => return Err(HashError::Io { what: "read", path, source }),
+            (Ok(meta), _) if is_link && meta.is_dir() => "is a link to a directory, whose files no digest holds",
+            (_, Ok(target)) if is_link && !target.starts_with(&root) => "is a link that leaves the variant",
+            (Ok(meta), _) if meta.is_dir() => {
+                check_plain(variant, &path)?;
+                continue;
+            }
+            (Ok(meta), _) if meta.is_file() => continue,
+            _ => "is neither a file nor a directory",
+        };
+        return Err(HashError::NoFile { path, why });
+    }
+    Ok(())
 }
 
 /// Hashes the files of `variant` and writes the digest into its metadata, all other keys kept. Signed metadata are rewritten with
@@ -130,6 +197,7 @@ pub fn rehash(variant: &Path, force: bool) -> Result<Rehashed, HashError> {
     let old = fs::read_to_string(&path).map_err(|source| HashError::Io { what: "read", path: path.clone(), source })?;
     // A rewriting that was killed must not end up in the digest.
     remove_unfinished_files(variant);
+    check_plain(variant, variant)?;
     let digest = Digest::of_directory(variant, DigestAlgorithm::Sha256)?;
     let new = with_digest(&old, &digest).map_err(|source| HashError::Malformed { path: path.clone(), source })?;
     if new == old {
@@ -206,6 +274,53 @@ mod tests {
         assert_eq!(rehash(&dir, true).unwrap(), Rehashed::Rewritten);
         // Right already: nothing to break.
         assert_eq!(rehash(&dir, false).unwrap(), Rehashed::Unchanged);
+    }
+
+    #[test]
+    fn a_neighbour_without_metadata_is_told() {
+        let tmp = tempfile::tempdir().unwrap();
+        let build = tmp.path().join("build");
+        fs::create_dir_all(build.join("torch-cpu")).unwrap();
+        let lacks = |error: HashError| matches!(error, HashError::NoMetadata { path } if path.ends_with("build/torch-cpu"));
+        assert!(lacks(find_variants(tmp.path()).unwrap_err()));
+        variant(&build, "torch-cuda");
+        assert_eq!(find_variants(tmp.path()).unwrap().len(), 1);
+        assert!(lacks(find_whole_variants(tmp.path()).unwrap_err()));
+        fs::rename(build.join("torch-cpu"), build.join("benchmarks")).unwrap();
+        assert_eq!(find_whole_variants(tmp.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn links_and_pipes_are_refused_where_no_digest_holds_them() {
+        use std::os::unix::fs::symlink;
+
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = variant(tmp.path(), "v");
+        fs::create_dir(dir.join("sub")).unwrap();
+        let refused = |why: &str| {
+            let error = rehash(&dir, false).unwrap_err().to_string();
+            assert_eq!(error, format!("`{}` {why}", dir.join("sub/x").display()));
+            assert_eq!(fs::read_to_string(dir.join(METADATA)).unwrap(), TEXT);
+            fs::remove_file(dir.join("sub/x")).unwrap();
+        };
+        fs::write(tmp.path().join("outside"), "").unwrap();
+        for (target, why) in [
+            ("../../outside", "is a link that leaves the variant"),
+            ("nowhere", "is a link that leads nowhere"),
+            ("x", "is a link that leads nowhere"),
+            ("..", "is a link to a directory, whose files no digest holds"),
+            ("/dev/null", "is a link that leaves the variant"),
+        ] {
+            symlink(target, dir.join("sub/x")).unwrap();
+            refused(why);
+        }
+        mknodat(CWD, dir.join("sub/x"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        refused("is neither a file nor a directory");
+        // As loaders do: by the link's name.
+        symlink("../__init__.py", dir.join("sub/x")).unwrap();
+        assert_eq!(rehash(&dir, false).unwrap(), Rehashed::Rewritten);
+        assert!(fs::read_to_string(dir.join(METADATA)).unwrap().contains("\"sub/x\": \"nia/"));
     }
 
     #[test]

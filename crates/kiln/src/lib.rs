@@ -25,6 +25,7 @@ pub mod record;
 pub mod replace;
 pub mod settings_file;
 pub mod shipped;
+pub mod stale;
 pub mod update_build;
 
 pub use crate::build_error::BuildError;

@@ -212,6 +212,19 @@ pub struct Recovered {
     pub stuck: Vec<(String, String)>,
 }
 
+/// Takes the directory `name` out of `out`: gone at once, however long its files take. What then cannot be removed is left to
+/// [`recover`].
+///
+/// # Errors
+/// When it cannot be moved.
+pub fn remove(out: &Path, name: &str) -> Result<(), ReplaceError> {
+    let (place, aside) = (out.join(name), out.join(format!("{STAGING_PREFIX}gone-{name}")));
+    remove_any(&aside).map_err(|e| ReplaceError::new("remove", &aside, e))?;
+    fs::rename(&place, &aside).map_err(|e| ReplaceError::new("remove", &place, e))?;
+    let _left_for_recover = remove_any(&aside);
+    Ok(())
+}
+
 /// Finishes or undoes what killed processes left in `out`, and removes their unfinished directories. Leaves those of running
 /// processes alone. A missing `out` has nothing to recover.
 ///

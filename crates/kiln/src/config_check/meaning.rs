@@ -16,6 +16,7 @@ pub(super) fn check(build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     }
     diagnostics.extend(stable_abi(build, matrix));
     diagnostics.extend(no_unit(build));
+    diagnostics.extend(unused_binding(build));
     diagnostics.extend(bounds_without_effect(build));
     diagnostics
 }
@@ -66,6 +67,19 @@ fn no_unit(build: &Build) -> Vec<Diagnostic> {
         }
     }
     diagnostics
+}
+
+/// A binding is compiled with the kernels of a backend, and never without one.
+fn unused_binding(build: &Build) -> Option<Diagnostic> {
+    let Framework::Torch(torch) = &build.framework else { return None };
+    let unit = torch.src.iter().find(|source| is_translation_unit(source.file_name(), None))?;
+    if build.backends().any(|backend| build.kernels_for(backend).next().is_some()) {
+        return None;
+    }
+    let backend = build.backends().next()?;
+    let message = "nothing compiles the sources of `[torch]`: no kernel is for a listed backend, so every variant is Python only";
+    let hint = format!("add a `[kernel.*]` with `backend = \"{backend}\"`, whose `src` may be empty, or use `[torch-noarch]`");
+    Some(Diagnostic::warning("unused-source", unit.span, message).with_hint(hint))
 }
 
 /// Bounds say which builds of a torch or toolkit are compiled for; where nothing is compiled they say nothing.
@@ -133,6 +147,22 @@ mod tests {
         assert_eq!(messages(&format!("[torch]\nsrc = [\"b.cpp\"]\n{headers}")), "");
         assert_eq!(messages("[torch]\n"), "");
         assert!(messages(&format!("[torch]\n{}", CPU.replace("\"k.cpp\"", ""))).contains("nothing to compile for cpu"));
+    }
+
+    #[test]
+    fn a_binding_that_nothing_compiles() {
+        insta::assert_snapshot!(messages("[torch]\nsrc = [\"b.h\", \"b.cpp\"]\n"), @r#"
+        warning[unused-source]: nothing compiles the sources of `[torch]`: no kernel is for a listed backend, so every variant is Python only
+          --> build.toml:8:15
+          |
+        8 | src = ["b.h", "b.cpp"]
+          |               ^^^^^^^
+        hint: add a `[kernel.*]` with `backend = "cpu"`, whose `src` may be empty, or use `[torch-noarch]`
+        "#);
+        let elsewhere = CPU.replace("\"cpu\"", "\"rocm\"");
+        assert!(messages(&format!("[torch]\nsrc = [\"b.cpp\"]\n{elsewhere}")).contains("nothing compiles"));
+        assert_eq!(messages(&format!("[torch]\nsrc = [\"b.cpp\"]\n{CPU}")), "");
+        assert_eq!(messages("[torch]\nsrc = []\n"), "");
     }
 
     #[test]

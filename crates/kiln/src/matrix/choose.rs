@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::data::{Matrix, Row, Target};
 use super::reason::{LeftOut, Reason};
-use super::select::{Selected, Selection, mark_preferred, select_rows};
+use super::select::{Kind, Selected, Selection, kind_of, mark_preferred, select_rows, stands_for};
 
 /// The three sets of variants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +60,12 @@ pub enum ChooseError {
         /// Those that there are.
         valid: Vec<String>,
     },
+    /// CUDA versions choose nothing in a kernel that compiles nothing for CUDA.
+    #[error("`--cuda` chooses nothing: this kernel has no variant that is compiled for CUDA")]
+    NoCuda {
+        /// The backends that it is compiled for.
+        valid: Vec<String>,
+    },
     /// A CUDA version that no row has.
     #[error("no row of the matrix has CUDA {version}")]
     UnknownCuda {
@@ -76,6 +82,7 @@ impl ChooseError {
         let (Self::UnknownVariant { valid, .. }
         | Self::UnknownBackend { valid, .. }
         | Self::UnknownTorch { valid, .. }
+        | Self::NoCuda { valid }
         | Self::UnknownCuda { valid, .. }) = self;
         match valid.as_slice() {
             [] => "there is none for this kernel".to_owned(),
@@ -126,10 +133,9 @@ fn narrow(selection: &mut Selection, set: Set, can_build: &dyn Fn(&Selected) -> 
         Set::Preferred => {
             leave_out(selection, &|v| can_build(v).err().map(Reason::CannotBuild));
             mark_preferred(&mut selection.variants);
-            let preferred: Vec<(BackendName, String)> =
-                selection.variants.iter().filter(|v| v.preferred).map(|v| (v.backend, v.variant.name())).collect();
+            let preferred: Vec<Selected> = selection.variants.iter().filter(|v| v.preferred).cloned().collect();
             leave_out(selection, &|v| {
-                let stands = preferred.iter().find(|(backend, _)| *backend == v.backend).map(|(_, name)| name.clone());
+                let stands = preferred.iter().find(|other| stands_for(other, v)).map(|other| other.variant.name());
                 if v.preferred { None } else { Some(Reason::NotPreferred(stands.unwrap_or_default())) }
             });
         }
@@ -177,6 +183,10 @@ fn check_filters(build: &Build, matrix: &Matrix, filters: &Filters) -> Result<()
         valid.sort();
         valid.dedup();
         return Err(ChooseError::UnknownTorch { version: version.clone(), valid: valid.iter().map(ToString::to_string).collect() });
+    }
+    let compiled = |backend: BackendName| matches!(kind_of(build, backend), Ok(kind) if kind != Kind::Noarch);
+    if !filters.cuda.is_empty() && !build.backends().any(|backend| backend == BackendName::Cuda && compiled(backend)) {
+        return Err(ChooseError::NoCuda { valid: build.backends().filter(|backend| compiled(*backend)).map(|b| b.to_string()).collect() });
     }
     let cuda = |row: &Row| match row.compute {
         kiln_format::variant::Compute::Cuda(version) => Some(version),

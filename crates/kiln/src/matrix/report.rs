@@ -240,7 +240,7 @@ mod tests {
               "torch": "2.12",
               "compute": null,
               "reason": "stable-abi-newer",
-              "message": "torch is older than its stable ABI 2.15"
+              "message": "torch is older than `torch.stable-abi` = 2.15"
             },
             {
               "backend": "metal",

@@ -131,6 +131,7 @@ pub(super) fn select_rows(build: &Build, matrix: &Matrix, target: Target, filter
             others.push((first, noarch(matrix, backend)));
         }
     }
+    say_newest(&stable, &mut selection.left_out);
     stable.sort_by_key(|v| (v.backend, v.row.as_ref().and_then(|row| row.compute.version())));
     others.sort_by_key(|(index, _)| *index);
 
@@ -154,7 +155,7 @@ pub(super) fn select_rows(build: &Build, matrix: &Matrix, target: Target, filter
 }
 
 /// What the code of a variant for `backend` speaks, or why there is none.
-fn kind_of(build: &Build, backend: BackendName) -> Result<Kind, Reason> {
+pub(super) fn kind_of(build: &Build, backend: BackendName) -> Result<Kind, Reason> {
     let compiled = build.kernels_for(backend).next().is_some();
     match &build.framework {
         Framework::TorchNoarch(_) => Ok(Kind::Noarch),
@@ -278,8 +279,31 @@ fn keep_newest(stable: &mut Vec<Selected>, candidate: Selected, left_out: &mut V
     let (default, compliance) = (kept.default || candidate.default, kept.compliance || candidate.compliance);
     let older = if torch(&candidate) > torch(kept) { std::mem::replace(kept, candidate) } else { candidate };
     (kept.default, kept.compliance) = (default, compliance);
-    let reason = torch(kept).map_or(Reason::SameName, Reason::NewerTorch);
+    let reason = match torch(kept) {
+        Some(newest) if torch(&older) != Some(newest) => Reason::NewerTorch(newest),
+        _ => Reason::SameName,
+    };
     left_out.push(LeftOut { backend: older.backend, name: Some(older.variant.name()), row: older.row, reason });
+}
+
+/// Which torch the rows of one name gave way to is known when all have been seen.
+fn say_newest(stable: &[Selected], left_out: &mut [LeftOut]) {
+    for left_out in left_out {
+        let kept = stable.iter().find(|kept| Some(kept.variant.name()) == left_out.name).and_then(|kept| kept.row.as_ref());
+        if let (Reason::NewerTorch(torch), Some(row)) = (&mut left_out.reason, kept) {
+            *torch = row.torch;
+        }
+    }
+}
+
+/// Whether two variants are ones of which a plain build makes one: those of a backend, with the stable ABI those of a major version of
+/// the compute.
+pub(super) fn stands_for(a: &Selected, b: &Selected) -> bool {
+    let group = |v: &Selected| match v.kind {
+        Kind::TorchStable(_) => (v.backend, v.target, v.row.as_ref().and_then(|row| row.compute.version()).map(|version| version.major)),
+        _ => (v.backend, v.target, None),
+    };
+    group(a) == group(b)
 }
 
 /// Marks, per backend, the variants that stand for the rest. Order of preference: default set, newest torch, oldest compute. A
@@ -292,12 +316,8 @@ pub(super) fn mark_preferred(variants: &mut [Selected]) {
             _ => (!v.default, Some(std::cmp::Reverse(torch)), compute),
         }
     };
-    let group = |v: &Selected| match v.kind {
-        Kind::TorchStable(_) => (v.backend, v.target, v.row.as_ref().and_then(|row| row.compute.version()).map(|version| version.major)),
-        _ => (v.backend, v.target, None),
-    };
     let preferred: Vec<bool> =
-        variants.iter().map(|v| !variants.iter().any(|other| group(other) == group(v) && rank(other) < rank(v))).collect();
+        variants.iter().map(|v| !variants.iter().any(|other| stands_for(other, v) && rank(other) < rank(v))).collect();
     for (variant, preferred) in variants.iter_mut().zip(preferred) {
         variant.preferred = preferred;
     }

@@ -200,3 +200,39 @@ fn package_files_that_clash_with_generated_ones() {
     error[configuration]: the configuration has 1 error
     "#);
 }
+
+#[test]
+fn variants_of_earlier_builds() {
+    let place = Place::new();
+    let file = "[general]\nname = \"tiny\"\nversion = 1\nedition = 5\nlicense = \"MIT\"\nbackends = [\"cpu\", \"cuda\", \"xpu\"]\n[torch-noarch]\n";
+    place.write("tiny/build.toml", file);
+    place.write("tiny/torch-ext/tiny/__init__.py", "");
+    let build = |args: &[&str]| place.run_in("tiny", &[&["build", "--quiet", "--unique-id"], args].concat()).to_string();
+    assert_eq!(build(&["one"]), "exit code 0\n");
+    // Not by Kiln, so not for Kiln to judge.
+    place.write("tiny/build/torch-metal/__init__.py", "");
+    assert_eq!(build(&["one", "--backend", "cpu"]), "exit code 0\n");
+    place.edit("tiny/build.toml", "\"cpu\", \"cuda\", \"xpu\"", "\"cpu\", \"cuda\"");
+    insta::assert_snapshot!(build(&["two"]), @"
+    exit code 0
+    --- stderr ---
+    warning: in `[dir]/tiny/build`, `torch-xpu` is no variant of this kernel any more: `kiln build --prune` removes it
+    ");
+    insta::assert_snapshot!(build(&["three", "--backend", "cpu"]), @"
+    exit code 0
+    --- stderr ---
+    warning: in `[dir]/tiny/build`, `torch-xpu` is no variant of this kernel any more: `kiln build --prune` removes it
+    ");
+    assert!(place.path("tiny/build/torch-xpu").is_dir());
+    insta::assert_snapshot!(place.run_in("tiny", &["build", "--unique-id", "three", "--backend", "cpu", "--prune"]).to_string(), @"
+    exit code 0
+    --- stderr ---
+        Packaged [dir]/tiny/build/torch-cpu (unchanged)
+         Removed [dir]/tiny/build/torch-xpu
+        Finished 1 of 1 variant (0 changed), 0 steps ran, 0 up to date, in [n] s
+    ");
+    assert_eq!(build(&["three", "--backend", "cpu"]), "exit code 0\n");
+    let mut left: Vec<_> = fs::read_dir(place.path("tiny/build")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["kiln-build.json", "torch-cpu", "torch-cuda", "torch-metal"]);
+}

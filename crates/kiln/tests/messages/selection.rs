@@ -40,12 +40,43 @@ fn filters_that_match_nothing() {
     error[selection]: no row of the matrix has torch 9.9
     hint: there is `2.11`, `2.12`, `2.13`, `2.14`, `2.15`
     ");
-    insta::assert_snapshot!(place.say(&["build", "--cuda", "9.0"]), @"
+    place.edit("relu/build.toml", "[\"cpu\"]", "[\"cpu\", \"cuda\"]");
+    place.edit(
+        "relu/build.toml",
+        "[kernel.relu_cpu]",
+        "[kernel.relu_cuda]\nbackend = \"cuda\"\ndepends = []\nsrc = []\n\n[kernel.relu_cpu]",
+    );
+    insta::assert_snapshot!(place.say(&["list-variants", "--cuda", "9.0"]), @"
     exit code 2
     --- stderr ---
     error[selection]: no row of the matrix has CUDA 9.0
     hint: there is `12.6`, `13.0`, `13.2`
     ");
+}
+
+#[test]
+fn versions_that_choose_nothing() {
+    let place = Place::with_project();
+    insta::assert_snapshot!(place.say(&["build", "--cuda", "13.0"]), @"
+    exit code 2
+    --- stderr ---
+    error[selection]: `--cuda` chooses nothing: this kernel has no variant that is compiled for CUDA
+    hint: there is `cpu`
+    ");
+    // The default set, which has no 2.11, unless all is asked for.
+    insta::assert_snapshot!(place.say(&["matrix", "--torch", "2.11"]), @"
+    exit code 1
+    --- stderr ---
+    error[selection]: no variant is left to build
+      caused by: `--torch` leaves it out (4 left out)
+      caused by: it is not in the default set (`--all` builds it) (1 left out)
+    hint: `kiln list-variants --reasons` shows what there is
+    ");
+    insta::assert_snapshot!(place.say(&["matrix", "--torch", "2.11", "--all", "--format", "github"]), @r#"
+    exit code 0
+    --- stdout ---
+    {"include":[{"variant":"torch211-cxx11-cpu-x86_64-linux","backend":"cpu","os":"ubuntu-24.04","torch":"2.11.0"}]}
+    "#);
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Hash(Hash),
     /// List the variants of a kernel for this system
     ListVariants(ListVariants),
-    /// Print the rows of a CI job matrix
+    /// Print the rows of a CI job matrix: the default set, as published
     Matrix(Matrix),
     /// Toolchains: what is known, what is here, where it lies
     Toolchain(Toolchain),
@@ -128,6 +128,9 @@ pub(crate) struct Build {
     /// Directory for the variants instead of KERNEL_DIR/build
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Remove variants that Kiln made before and that the kernel no longer has, or that are of another state of the sources
+    #[arg(long, conflicts_with = "plan")]
+    pub(crate) prune: bool,
     /// Print what would be done and do nothing
     #[arg(long)]
     pub(crate) plan: bool,
@@ -320,6 +323,9 @@ pub(crate) struct Matrix {
     pub(crate) project: Project,
     #[command(flatten)]
     pub(crate) filter: Filter,
+    /// Every applicable row, not only the default set that `build --release` makes
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Form of the matrix
     #[arg(long, value_enum, default_value_t = MatrixFormat::Json)]
     pub(crate) format: MatrixFormat,

@@ -69,6 +69,7 @@ impl<'a> HumanReporter<'a> {
                 self.printer.error(code, &message, causes, hint.as_deref());
             }
             Event::VariantFailed { reason: None, .. } => {}
+            Event::VariantRemoved { directory, .. } => self.printer.status("Removed", &directory.display().to_string()),
         }
     }
 

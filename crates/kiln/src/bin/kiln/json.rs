@@ -36,6 +36,7 @@ fn value(event: &Event) -> Value {
             json!({"reason": "variant-finished", "variant": variant, "directory": directory, "changed": changed, "stage": stage})
         }
         Event::Remark { variant, remark } => json!({"reason": "check", "variant": variant, "check": remark}),
+        Event::VariantRemoved { variant, directory } => json!({"reason": "variant-removed", "variant": variant, "directory": directory}),
         Event::VariantFailed { variant, reason: None } => json!({"reason": "variant-failed", "variant": variant}),
         Event::VariantFailed { variant, reason: Some(Report { code, message, causes, hint }) } => json!({
             "reason": "variant-failed", "variant": variant, "code": code, "message": message, "causes": causes, "hint": hint,

@@ -95,6 +95,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         purpose: if args.release { Purpose::Release } else { Purpose::Development },
         unique_id: args.unique_id.clone(),
         out_dir,
+        prune: args.prune,
         jobs: settings.jobs(args.jobs)?,
         keep_going: args.keep_going,
         arch,

@@ -1,6 +1,6 @@
 //! `kiln hash`.
 
-use kiln::hash::{HashError, Rehashed, find_variants, rehash};
+use kiln::hash::{HashError, Rehashed, find_whole_variants, rehash};
 
 use crate::args::Hash;
 use crate::exit::{Exit, Failure};
@@ -12,7 +12,7 @@ pub(crate) fn run(args: &Hash, printer: &Printer) -> Result<Exit, Failure> {
         hint: error.hint().map(str::to_owned),
         ..Failure::new("hash", error.to_string())
     };
-    for variant in find_variants(&args.dir.path).map_err(failure)? {
+    for variant in find_whole_variants(&args.dir.path).map_err(failure)? {
         let verb = match rehash(&variant.path, args.force).map_err(failure)? {
             Rehashed::Unchanged => "Unchanged",
             Rehashed::Rewritten => "Rewrote",

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use kiln::BuildError;
 use kiln::matrix::{Set, report};
 use kiln_format::Level;
 
@@ -28,7 +29,12 @@ pub(crate) fn matrix(args: &Matrix, settings: &Settings, printer: &Printer) -> R
     let mut checked = super::open(&args.project)?;
     checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
     super::show_remarks(&checked, printer);
-    let selection = checked.choose(settings.target, Set::Release, &super::filters(&args.filter)?, &|_| Ok(()))?;
+    let set = if args.all { Set::All } else { Set::Release };
+    let selection = checked.choose(settings.target, set, &super::filters(&args.filter)?, &|_| Ok(()))?;
+    if selection.variants.is_empty() {
+        // No CI system takes a matrix without a row.
+        return Err(BuildError::NothingSelected { reasons: selection.reasons() }.into());
+    }
     let format = match args.format {
         MatrixFormat::Github => report::CiFormat::Github,
         MatrixFormat::Json => report::CiFormat::Json,
