@@ -6,6 +6,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kiln_cuda::{ArchRequest, CudaBackend, Origin};
 use kiln_format::metadata::Builder;
@@ -21,6 +22,7 @@ use crate::build_error::{BuildError, Report};
 use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
 use crate::config_check;
 use crate::cuda::CudaToolkits;
+use crate::disk;
 use crate::event::Event;
 use crate::floor;
 use crate::git::{self, GitTool, Scm};
@@ -284,7 +286,17 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
         interrupt: services.interrupt.clone(),
         ..Config::default()
     };
-    let outcome = Executor::new(&work_dir, config).run(&prepared.plan.graph, &|event| (services.events)(&Event::Graph(event.clone())));
+    let full = AtomicBool::new(false);
+    let outcome = Executor::new(&work_dir, config).run(&prepared.plan.graph, &|event| {
+        if disk::is_full(event, work_dir.path()) {
+            full.store(true, Ordering::Relaxed);
+        }
+        (services.events)(&Event::Graph(event.clone()));
+    });
+    if full.into_inner() {
+        let directory = work_dir.path().to_owned();
+        (services.events)(&Event::DiskFull { left: disk::left(&directory).unwrap_or_default(), directory });
+    }
 
     let mut report = BuildReport { out_dir: out_dir.clone(), steps: outcome.counts(), ..BuildReport::default() };
     report.interrupted = outcome.is_interrupted() || services.interrupt.is_set();

@@ -32,6 +32,13 @@ pub enum Event {
     },
     /// A step of the graph.
     Graph(kiln_graph::Event),
+    /// A step failed because the file system that steps work on is full, or all but full.
+    DiskFull {
+        /// The work directory.
+        directory: PathBuf,
+        /// How many bytes may still be written to it, now that the step is gone.
+        left: u64,
+    },
     /// What the checks of a built variant say, before it is put in place.
     Remark {
         /// Name of the variant.

@@ -9,6 +9,7 @@ pub mod build_error;
 pub mod check;
 pub mod config_check;
 pub mod cuda;
+pub mod disk;
 pub mod event;
 pub mod floor;
 pub mod git;

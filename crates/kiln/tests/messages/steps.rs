@@ -166,7 +166,7 @@ fn a_failure_stops_the_build() {
 #[test]
 fn a_link_error() {
     let place = Place::with_project();
-    place.compiler("case \"$*\" in *-shared*) echo 'ld: final link failed: no space left on device' >&2; exit 1;; esac\n");
+    place.compiler("case \"$*\" in *-shared*) echo 'ld: final link failed: bad value' >&2; exit 1;; esac\n");
     insta::assert_snapshot!(place.say(&["build", "-j1"]), @"
     exit code 1
     --- stderr ---
@@ -174,11 +174,24 @@ fn a_link_error() {
        Compiling cpu/relu.cpp
        Compiling module_init.c
          Linking _relu_cpu_[id].abi3.so
-    ld: final link failed: no space left on device
+    ld: final link failed: bad value
     error[step-failed]: failed to link `_relu_cpu_[id].abi3.so`: exit code 1
       command: [dir]/bin/g++ [flags] -o [dir]/relu/.kiln/out/[step]/_relu_cpu_[id].abi3.so [..]
     error[build-failed]: 1 of 1 variant could not be made: 1 step failed, 0 skipped
     ");
+}
+
+#[test]
+fn a_full_file_system() {
+    let place = Place::with_project();
+    // The real words, from a device that is always full.
+    place.compiler("case \"$*\" in *' -c '*cpu/relu.cpp*) echo object > /dev/full || exit 1;; esac\n");
+    let text = place.say(&["build", "-j1"]);
+    let words = text.lines().find(|line| line.contains("No space left on device")).unwrap_or_else(|| panic!("{text}"));
+    let told = text.lines().find(|line| line.starts_with("error[disk-full]: ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(told.contains("the file system of `[dir]/relu/.kiln` has too little space: "), "{told}");
+    assert!(text.find(words) < text.find(told) && text.find(told) < text.find("error[build-failed]"), "{text}");
+    assert!(text.contains("MB are left\nhint: free some space\n"), "{text}");
 }
 
 #[test]

@@ -69,6 +69,10 @@ impl<'a> HumanReporter<'a> {
                 self.printer.error(code, &message, causes, hint.as_deref());
             }
             Event::VariantFailed { reason: None, .. } => {}
+            Event::DiskFull { directory, left } => {
+                let message = format!("the file system of `{}` has too little space: {} are left", directory.display(), megabytes(*left));
+                self.printer.failure(&crate::exit::Failure::new("disk-full", message).hint("free some space"));
+            }
             Event::VariantRemoved { directory, .. } => self.printer.status("Removed", &directory.display().to_string()),
         }
     }

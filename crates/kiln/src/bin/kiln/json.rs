@@ -36,6 +36,9 @@ fn value(event: &Event) -> Value {
             json!({"reason": "variant-finished", "variant": variant, "directory": directory, "changed": changed, "stage": stage})
         }
         Event::Remark { variant, remark } => json!({"reason": "check", "variant": variant, "check": remark}),
+        Event::DiskFull { directory, left } => {
+            json!({"reason": "disk-full", "code": "disk-full", "directory": directory, "left_bytes": left})
+        }
         Event::VariantRemoved { variant, directory } => json!({"reason": "variant-removed", "variant": variant, "directory": directory}),
         Event::VariantFailed { variant, reason: None } => json!({"reason": "variant-failed", "variant": variant}),
         Event::VariantFailed { variant, reason: Some(Report { code, message, causes, hint }) } => json!({
