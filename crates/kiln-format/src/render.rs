@@ -38,7 +38,7 @@ fn render_one(out: &mut String, file: &SourceFile, diagnostic: &Diagnostic) {
         let indent = width(&shown(head));
         let carets = width(&shown(marked)).max(1);
         let _ = writeln!(out, "{margin} |");
-        let _ = writeln!(out, "{}", format!("{number} | {}", shown(line)).trim_end());
+        let _ = writeln!(out, "{}", format!("{number} | {}", shown(&without_secrets(line))).trim_end());
         let _ = writeln!(out, "{margin} | {}{}", " ".repeat(indent), "^".repeat(carets));
     } else {
         let _ = writeln!(out, "{margin} --> {}", report.file);
@@ -62,6 +62,25 @@ fn shown(text: &str) -> String {
         }
     }
     out
+}
+
+/// `line` with what may be secret of the addresses in it hidden behind as many stars: user name and password, and queries.
+fn without_secrets(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("://") {
+        out.push_str(before);
+        out.push_str("://");
+        let end = after.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>')).unwrap_or(after.len());
+        let (address, after) = after.split_at(end);
+        let login = address.split(['/', '?', '#']).next().and_then(|host| host.rfind('@')).unwrap_or(0);
+        let query = address.find('?').map_or(address.len(), |at| at + 1);
+        for (at, c) in address.char_indices() {
+            if at < login || at >= query { out.extend(std::iter::repeat_n('*', c.width().unwrap_or(0))) } else { out.push(c) }
+        }
+        rest = after;
+    }
+    out + rest
 }
 
 /// How many terminal columns `text` takes, character by character, so that the width of a whole is the sum of its parts.
@@ -141,6 +160,21 @@ mod tests {
         1 | a = �[31m1
           |        ^
         ");
+    }
+
+    #[test]
+    fn what_may_be_secret_of_an_address_is_hidden() {
+        insta::assert_snapshot!(show("a = { url = \"https://us:pass@host/simple?token=x\", b = 1 }", "b = ", "1"), @r#"
+        error[code]: message
+          --> build.toml:1:52
+          |
+        1 | a = { url = "https://*******@host/simple?*******", b = 1 }
+          |                                                    ^^^^^
+        "#);
+        for line in ["", "no address", "a = \"https://host/a@b\" # https://host", "://", "x://日@h?日", "a ://@?"] {
+            assert_eq!(width(&without_secrets(line)), width(line), "{line}");
+        }
+        assert_eq!(without_secrets("https://host/a@b 'git://u@h' c"), "https://host/a@b 'git://*@h' c");
     }
 
     #[test]

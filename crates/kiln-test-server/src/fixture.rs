@@ -30,6 +30,12 @@ pub enum Fault {
     Hangup,
     /// It redirects to the same path with a prefix that serves the same.
     Redirect,
+    /// It redirects to the same path of the server with this address, with a signature behind it.
+    RedirectTo(String),
+    /// It says that there are no such bytes (416), the file having so many.
+    NoSuchBytes(u64),
+    /// It sends a body that is said to be compressed by gzip, and is not.
+    FalseGzip,
     /// It redirects for ever.
     RedirectLoop,
     /// It sends another range than the one it was asked for, so many bytes further on.
@@ -77,6 +83,9 @@ struct State {
     files: BTreeMap<String, File>,
     faults: Vec<Active>,
     html_only: bool,
+    plain: bool,
+    flat: bool,
+    signature: String,
     password: Option<String>,
 }
 
@@ -133,6 +142,21 @@ impl FixtureServer {
         lock(&self.state).html_only = true;
     }
 
+    /// Compresses nothing.
+    pub fn plain(&self) {
+        lock(&self.state).plain = true;
+    }
+
+    /// Has one page at `/simple/` with all files, and no pages of projects.
+    pub fn flat(&self) {
+        lock(&self.state).flat = true;
+    }
+
+    /// Lists files with this query in their addresses.
+    pub fn sign(&self, query: &str) {
+        lock(&self.state).signature = format!("?{query}");
+    }
+
     /// Demands this user name and password (as `user:password`).
     pub fn demand(&self, credentials: &str) {
         lock(&self.state).password = Some(credentials.to_owned());
@@ -175,10 +199,13 @@ fn answer(state: &Mutex<State>, request: &Request) -> Response {
     }
     let path = request.path.strip_prefix("/elsewhere").unwrap_or(&request.path).to_owned();
     let redirected = path != request.path;
-    if let Some(project) = path.strip_prefix("/simple/").and_then(|rest| rest.strip_suffix('/')) {
+    if path == "/simple/" && state.flat {
+        return page(&state, None, request);
+    }
+    if let Some(project) = path.strip_prefix("/simple/").and_then(|rest| rest.strip_suffix('/')).filter(|project| !project.is_empty()) {
         let faults = take_faults(&mut state, Target::Pages, redirected);
-        let response = if state.files.values().any(|file| file.project == project) {
-            page(&state, project, request.accepts_json() && !state.html_only)
+        let response = if !state.flat && state.files.values().any(|file| file.project == project) {
+            page(&state, Some(project), request)
         } else {
             Response::new(404, "no such project\n")
         };
@@ -215,28 +242,32 @@ fn take_faults(state: &mut State, target: Target, redirected: bool) -> Vec<Fault
     faults
 }
 
-/// The page of a project.
-fn page(state: &State, project: &str, json: bool) -> Response {
-    let files: Vec<(&String, &File)> = state.files.iter().filter(|(_, file)| file.project == project).collect();
-    if json {
+/// The page of a project, or of all.
+fn page(state: &State, project: Option<&str>, request: &Request) -> Response {
+    let respond = |body: String| {
+        if request.accepts_gzip() && !state.plain { Response::gzip(200, body.as_bytes()) } else { Response::new(200, body) }
+    };
+    let files: Vec<(&String, &File)> =
+        state.files.iter().filter(|(_, file)| project.is_none_or(|project| file.project == project)).collect();
+    if request.accepts_json() && !state.html_only {
         let files: Vec<serde_json::Value> = files
             .iter()
             .map(|(name, file)| {
                 let hashes =
                     file.listed_sha256.as_ref().map_or_else(|| serde_json::json!({}), |sha256| serde_json::json!({ "sha256": sha256 }));
-                serde_json::json!({ "filename": name, "url": format!("../../files/{name}"), "hashes": hashes, "size": file.bytes.len() })
+                serde_json::json!({ "filename": name, "url": format!("../../files/{name}{}", state.signature), "hashes": hashes, "size": file.bytes.len() })
             })
             .collect();
-        let page = serde_json::json!({ "meta": { "api-version": "1.1" }, "name": project, "files": files });
-        return Response::new(200, page.to_string()).with("content-type", "application/vnd.pypi.simple.v1+json");
+        let page = serde_json::json!({ "meta": { "api-version": "1.1" }, "name": project.unwrap_or_default(), "files": files });
+        return respond(page.to_string()).with("content-type", "application/vnd.pypi.simple.v1+json");
     }
     let mut html = "<!DOCTYPE html>\n<html><body>\n".to_owned();
     for (name, file) in files {
         let fragment = file.listed_sha256.as_ref().map_or_else(String::new, |sha256| format!("#sha256={sha256}"));
-        html.push_str(&format!("<a href=\"/files/{name}{fragment}\">{name}</a><br/>\n"));
+        html.push_str(&format!("<a href=\"/files/{name}{}{fragment}\">{name}</a><br/>\n", state.signature));
     }
     html.push_str("</body></html>\n");
-    Response::new(200, html).with("content-type", "text/html; charset=utf-8")
+    respond(html).with("content-type", "text/html; charset=utf-8")
 }
 
 /// A file or a part of it.
@@ -257,7 +288,8 @@ fn part(file: &File, request: &Request, faults: &[Fault]) -> Response {
     }
     let len = bytes.len() as u64;
     let etag = if faults.contains(&Fault::OtherEtag) { "\"two\"" } else { "\"one\"" };
-    let range = request.range(len).filter(|_| !faults.contains(&Fault::NoRanges));
+    let unchanged = request.headers.get("if-range").is_none_or(|known| known == etag);
+    let range = request.range(len).filter(|_| unchanged && !faults.contains(&Fault::NoRanges));
     let response = match range {
         None => {
             let mut response = Response::new(200, bytes.to_vec());
@@ -305,6 +337,9 @@ fn spoil(mut response: Response, fault: &Fault, request: &Request) -> Response {
             response
         }
         Fault::Redirect => Response::new(302, "").with("location", format!("/elsewhere{}", request.path)),
+        Fault::RedirectTo(server) => Response::new(302, "").with("location", format!("{server}{}?signature=hush", request.path)),
+        Fault::NoSuchBytes(length) => Response::new(416, "").with("content-range", format!("bytes */{length}")),
+        Fault::FalseGzip => response.with("content-encoding", "gzip"),
         Fault::RedirectLoop => Response::new(302, "").with("location", request.path.clone()),
     }
 }

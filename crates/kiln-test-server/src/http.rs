@@ -214,7 +214,8 @@ fn converse(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
         let mut sent = 0;
         let result = send(stream, response, &mut sent);
         let range = range.map(|range| range.start..range.start.saturating_add(sent).min(range.end));
-        let entry = Entry { path: request.path.clone(), status, bytes: sent, range };
+        let authorization = request.headers.get("authorization").cloned();
+        let entry = Entry { path: request.path.clone(), status, bytes: sent, range, authorization };
         if let Some(file) = &shared.log_file {
             writeln!(lock(file), "{entry}")?;
         }

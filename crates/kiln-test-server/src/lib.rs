@@ -7,10 +7,12 @@ mod fixture;
 mod http;
 mod log;
 mod mirror;
+mod proxy;
 mod wheel;
 
 pub use fixture::{Fault, FixtureServer, Target};
 pub use http::{Ending, Handler, Request, Response, Server};
 pub use log::{Entry, Log};
 pub use mirror::{MirrorOptions, MirrorServer};
+pub use proxy::{ProxyServer, Tunnel};
 pub use wheel::{Member, Wheel, WheelBuilder, noise};

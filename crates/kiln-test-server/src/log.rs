@@ -15,6 +15,8 @@ pub struct Entry {
     pub bytes: u64,
     /// The bytes of the file that were sent, where the answer was a part of one.
     pub range: Option<Range<u64>>,
+    /// The `Authorization` header of the request.
+    pub authorization: Option<String>,
 }
 
 impl fmt::Display for Entry {
@@ -76,7 +78,8 @@ mod tests {
 
     #[test]
     fn overlaps_are_found() {
-        let entry = |path: &str, range: Option<Range<u64>>| Entry { path: path.to_owned(), status: 206, bytes: 1, range };
+        let entry =
+            |path: &str, range: Option<Range<u64>>| Entry { path: path.to_owned(), status: 206, bytes: 1, range, authorization: None };
         let mut log = Log {
             connections: 1,
             entries: vec![entry("/a", Some(0..10)), entry("/b", Some(5..15)), entry("/a", Some(10..20)), entry("/p", None)],

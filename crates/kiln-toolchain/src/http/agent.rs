@@ -135,9 +135,14 @@ fn fault(cause: ureq::Error) -> HttpFault {
         ureq::Error::Rustls(cause) => HttpFault::Tls(cause.to_string()),
         ureq::Error::Tls(reason) => HttpFault::Tls(reason.to_owned()),
         ureq::Error::ConnectionFailed => HttpFault::Connection("no connection".to_owned()),
-        ureq::Error::ConnectProxyFailed(reason) => HttpFault::Connection(format!("the proxy refused: {reason}")),
+        ureq::Error::ConnectProxyFailed(reason) => HttpFault::Proxy(status_in(&reason)),
         other => HttpFault::Protocol(other.to_string()),
     }
+}
+
+/// The status in a text of ureq's.
+fn status_in(reason: &str) -> Option<u16> {
+    reason.split(|letter: char| !letter.is_ascii_digit()).filter(|word| word.len() == 3).find_map(|word| word.parse().ok())
 }
 
 /// A body whose errors are those that [`Response::body`] promises.

@@ -9,7 +9,8 @@ use std::time::Duration;
 use kiln_format::Version;
 use kiln_test_server::{FixtureServer, Wheel, WheelBuilder, noise};
 use kiln_toolchain::{
-    AgentOptions, Catalog, Error, FetchEvent, IndexUrl, Network, ProvisionOptions, Provisioner, RetryPolicy, UreqTransport,
+    AgentOptions, Catalog, Error, FetchEvent, IndexUrl, Netrc, Network, Pieces, ProvisionOptions, Provisioner, Proxies, RetryPolicy,
+    UreqTransport,
 };
 
 pub const PLATFORM: &str = "linux-x86_64";
@@ -65,6 +66,10 @@ pub struct Bench {
     pub lower: Vec<PathBuf>,
     pub retry: RetryPolicy,
     pub read_timeout: Duration,
+    pub torch_index: Option<String>,
+    pub netrc: String,
+    pub proxies: Proxies,
+    pub pieces: Pieces,
 }
 
 impl Bench {
@@ -91,6 +96,10 @@ impl Bench {
             lower: Vec::new(),
             retry: RetryPolicy { attempts: 3, first_delay: Duration::from_millis(1) },
             read_timeout: Duration::from_secs(20),
+            torch_index: None,
+            netrc: String::new(),
+            proxies: Proxies::default(),
+            pieces: Pieces::default(),
         }
     }
 
@@ -101,8 +110,14 @@ impl Bench {
     /// Does something with a provisioner.
     pub fn provision<T>(&self, act: impl FnOnce(&Provisioner<'_>) -> T) -> T {
         let network = || {
-            let options = AgentOptions { read_timeout: self.read_timeout, ..AgentOptions::default() };
-            Ok(Network::new(IndexUrl::parse(&self.index).unwrap(), Arc::new(UreqTransport::new(&options)?)))
+            let options = AgentOptions { read_timeout: self.read_timeout, proxies: self.proxies.clone(), ..AgentOptions::default() };
+            let index = |text: &str| IndexUrl::parse(text).unwrap();
+            Ok(Network {
+                torch_index: self.torch_index.as_deref().map(index),
+                netrc: Netrc::parse(&self.netrc),
+                pieces: self.pieces,
+                ..Network::new(index(&self.index), Arc::new(UreqTransport::new(&options)?))
+            })
         };
         let events = |event: FetchEvent| self.events.lock().unwrap().push(event);
         let options = ProvisionOptions { cache_dir: self.cache(), lower: self.lower.clone(), offline: self.offline, retry: self.retry };

@@ -6,7 +6,7 @@ use kiln_toolchain::{Catalog, WheelPin};
 use crate::Place;
 use crate::place::PLATFORM;
 
-const FETCH: [&str; 3] = ["toolchain", "fetch", "torch==2.13.0"];
+pub(crate) const FETCH: [&str; 3] = ["toolchain", "fetch", "torch==2.13.0"];
 
 /// Fetches through `server`, which goes wrong; nothing may be left in the store.
 fn fetch_from(server: &FixtureServer) -> String {
@@ -19,7 +19,7 @@ fn fetch_from(server: &FixtureServer) -> String {
 }
 
 /// The wheel that is fetched, as the catalog pins it.
-fn pinned() -> WheelPin {
+pub(crate) fn pinned() -> WheelPin {
     let catalog = Catalog::embedded().unwrap();
     catalog.releases().iter().find(|r| r.version.to_string() == "2.13.0" && r.platform == PLATFORM).unwrap().wheel.clone()
 }

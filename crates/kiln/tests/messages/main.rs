@@ -14,6 +14,7 @@ mod layout;
 mod output;
 mod place;
 mod project;
+mod secrets;
 mod selection;
 mod settings;
 mod steps;
