@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kiln_graph::{Action, Arg, OutputRef, PathRef, Piece, Program, ResourceClass, RootName, Step, StepId, Weight};
+use kiln_graph::{Action, Arg, OutputRef, PathRef, Piece, Program, ResourceClass, RootName, Scope, Step, StepId, Weight};
 use kiln_toolchain::host::{Family, HostCompiler};
 
 use crate::backend::{Component, Lowering};
@@ -16,6 +16,9 @@ pub struct CompileProfile {
     pub cxx_std: &'static str,
     /// Defines, `NAME` or `NAME=VALUE`, in order.
     pub defines: Vec<String>,
+    /// Defines like those, which come after them and have no effect on a unit that does not mention their names: they are equal in few
+    /// variants, and should not keep the others from sharing what they compile alike.
+    pub scoped_defines: Vec<String>,
     /// The step whose output directory holds the generated headers.
     pub generated_headers: Option<StepId>,
     /// Flags of the device compiler that the framework's package adds, in order.
@@ -86,18 +89,24 @@ pub fn compile_host_unit(
     source: &UnitSource,
     language: Language,
 ) -> Result<ObjectFile, BackendError> {
-    let mut args = common_args(lowering.host, &lowering.project, profile, source);
+    let scoped = !shows_arguments(&component.cxx_flags);
+    let mut args = common_args(lowering.host, &lowering.project, profile, source, scoped);
     match language {
         Language::C => args.extend([Arg::from("-x"), Arg::from("c")]),
         Language::Cxx => args.push(Arg::text("-std=").and(profile.cxx_std)),
     }
     args.extend(profile.defines.iter().map(|define| Arg::text("-D").and(define.as_str())));
+    args.extend(profile.scoped_defines.iter().map(|define| {
+        let name = define.split('=').next().unwrap_or_default();
+        scoped_by(scoped, Arg::text("-D").and(define.as_str()), || Scope::Word(name.into()))
+    }));
     args.extend(component.include_dirs.iter().map(|dir| Arg::text("-I").with(Piece::Path(dir.clone()))));
     if let Some(step) = &profile.generated_headers {
         args.push(Arg::text("-I").with(Piece::OutputDir(step.clone())));
     }
     for dir in &profile.system_include_dirs {
-        args.extend([Arg::from("-isystem"), Arg::from(dir.clone())]);
+        let of_root = |arg: Arg| scoped_by(scoped, arg, || Scope::Root(dir.root.clone()));
+        args.extend([of_root(Arg::from("-isystem")), of_root(Arg::from(dir.clone()))]);
     }
     if language == Language::Cxx {
         args.extend(component.cxx_flags.iter().map(|flag| Arg::from(flag.as_str())));
@@ -143,8 +152,22 @@ pub fn fixed_environment() -> BTreeMap<String, Arg> {
     BTreeMap::from([("LC_ALL".to_owned(), Arg::from("C.UTF-8")), ("SOURCE_DATE_EPOCH".to_owned(), Arg::from("0"))])
 }
 
+/// Whether flags make a compiler write its arguments, or all macros, into what it makes: then no argument is without effect.
+fn shows_arguments(flags: &[String]) -> bool {
+    let shows = |flag: &String| {
+        let debug = flag.starts_with("-g") && !matches!(flag.as_str(), "-g0" | "-gno-record-gcc-switches");
+        debug || ["-frecord", "-fdebug", "-dD", "-dM", "-save-temps"].iter().any(|start| flag.starts_with(start))
+    };
+    flags.iter().any(shows)
+}
+
+/// `arg` in its scope, if `scoped` says that it may have one.
+fn scoped_by(scoped: bool, arg: Arg, scope: impl FnOnce() -> Scope) -> Arg {
+    if scoped { arg.scoped(scope()) } else { arg }
+}
+
 /// Optimisation, position independence, visibility and reproducibility.
-fn common_args(host: &HostCompiler, project: &RootName, profile: &CompileProfile, source: &UnitSource) -> Vec<Arg> {
+fn common_args(host: &HostCompiler, project: &RootName, profile: &CompileProfile, source: &UnitSource, scoped: bool) -> Vec<Arg> {
     let mut args: Vec<Arg> = ["-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden"].into_iter().map(Arg::from).collect();
     if host.accepts_no_gnu_unique {
         // Unique symbols join the inline statics of all loaded extensions.
@@ -160,7 +183,8 @@ fn common_args(host: &HostCompiler, project: &RootName, profile: &CompileProfile
     args.push(Arg::text("-ffile-prefix-map=").with(Piece::Path(PathRef { root: project.clone(), path: String::new() })).and("=."));
     for (root, text) in &profile.mapped_roots {
         let dir = PathRef { root: root.clone(), path: String::new() };
-        args.push(Arg::text("-ffile-prefix-map=").with(Piece::Path(dir)).and("=").and(text.as_str()));
+        let map = Arg::text("-ffile-prefix-map=").with(Piece::Path(dir)).and("=").and(text.as_str());
+        args.push(scoped_by(scoped, map, || Scope::Root(root.clone())));
     }
     args.push(Arg::text("-ffile-prefix-map=").with(Piece::WorkDir).and("=.kiln"));
     args

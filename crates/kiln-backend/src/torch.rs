@@ -56,9 +56,7 @@ impl Framework for TorchFramework {
         }
         self.check_cxx_level(component)?;
         defines.extend(part.package_defines.iter().cloned());
-        defines.push(format!("TORCH_EXTENSION_NAME={}", self.ops_id));
         defines.push("Py_LIMITED_API=3".to_owned());
-        defines.push(format!("{}_EXPORTS", self.ops_id));
         if let Some(version) = &self.stable_abi {
             defines.push(format!("TORCH_TARGET_VERSION={}", Self::target_version(version)));
         }
@@ -66,6 +64,7 @@ impl Framework for TorchFramework {
             device_flags: part.package_device_flags.clone(),
             cxx_std: self.toolchain.cxx_level.as_str(),
             defines,
+            scoped_defines: vec![format!("TORCH_EXTENSION_NAME={}", self.ops_id), format!("{}_EXPORTS", self.ops_id)],
             generated_headers,
             system_include_dirs: self.toolchain.include_dirs.clone(),
             mapped_roots: vec![(self.toolchain.root.clone(), "torch".to_owned())],

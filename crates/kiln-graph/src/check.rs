@@ -5,6 +5,7 @@ use crate::event::Reason;
 use crate::place::Place;
 use crate::record::{Entry, Made, Record};
 use crate::step::{OutputRef, Step, StepId};
+use crate::trace::Watch;
 
 /// What a check needs to know of the run it is part of.
 pub(crate) trait Now {
@@ -12,6 +13,8 @@ pub(crate) trait Now {
     fn content(&self, place: &Place) -> Content;
     /// The same without its content; `None` for other steps' outputs.
     fn stat(&self, place: &Place) -> Option<Stat>;
+    /// What has appeared in a directory that is watched.
+    fn appeared(&self, watch: &Watch) -> Option<Vec<u8>>;
     /// Where an output is.
     fn output_path(&self, output: &OutputRef) -> std::path::PathBuf;
 }
@@ -35,7 +38,12 @@ pub(crate) enum Verdict {
 pub(crate) fn judge(id: &StepId, step: &Step, record: Option<&Record>, now: &impl Now) -> Verdict {
     let known = record.filter(|record| record.outputs.iter().map(|made| &made.name).eq(&step.outputs));
     let Some(record) = known else { return Verdict::Dirty(Reason::NoRecord) };
-    let mut refreshed = Record { inputs: Vec::with_capacity(record.inputs.len()), outputs: Vec::with_capacity(record.outputs.len()) };
+    let mut refreshed = Record {
+        inputs: Vec::with_capacity(record.inputs.len()),
+        watches: record.watches.clone(),
+        cost: record.cost,
+        outputs: Vec::with_capacity(record.outputs.len()),
+    };
 
     for entry in &record.inputs {
         let content = by_stamp(entry, now).unwrap_or_else(|| now.content(&entry.place));
@@ -43,11 +51,20 @@ pub(crate) fn judge(id: &StepId, step: &Step, record: Option<&Record>, now: &imp
             let input = entry.place.to_string();
             let was_there = matches!(entry.state, State::File(_) | State::Unknown);
             return Verdict::Dirty(match content.state {
+                _ if entry.state == State::Absent => Reason::InputAppeared { input },
                 State::Absent if was_there => Reason::InputMissing { input },
                 _ => Reason::InputChanged { input },
             });
         }
         refreshed.inputs.push(Entry::new(entry.place.clone(), &content));
+    }
+
+    for watch in &record.watches {
+        if let Some(name) = now.appeared(watch) {
+            let name = String::from_utf8_lossy(&name).into_owned();
+            let input = if name.is_empty() { watch.dir.to_string() } else { format!("{}/{name}", watch.dir) };
+            return Verdict::Dirty(Reason::InputAppeared { input: input.replace(":/", ":") });
+        }
     }
 
     let mut product = Vec::with_capacity(record.outputs.len());

@@ -9,8 +9,10 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::trace::Listing;
 
 /// How long a file must have been left alone before its stamp stands for its content: a few ticks of a kernel's clock, in ns.
 const SETTLED: i64 = 50_000_000;
@@ -163,6 +165,7 @@ fn now() -> i64 {
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     seen: Mutex<HashMap<PathBuf, Seen>>,
+    listings: Mutex<HashMap<PathBuf, Arc<Listing>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +191,15 @@ impl Files {
             Some(content) => content,
             None => self.read(path),
         }
+    }
+
+    /// The names in the directory `path`, as they were when this run first looked.
+    pub(crate) fn listing(&self, path: &Path) -> Arc<Listing> {
+        let known = self.listings.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        known.unwrap_or_else(|| {
+            let listing = Arc::new(Listing::read(path));
+            Arc::clone(self.listings.lock().unwrap_or_else(PoisonError::into_inner).entry(path.to_owned()).or_insert(listing))
+        })
     }
 
     /// What is in `path` now.

@@ -1,5 +1,6 @@
 //! What happens while a graph runs. Nothing else reports progress.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::step::StepId;
@@ -20,6 +21,11 @@ pub enum Reason {
         /// The input, as `root:path`.
         input: String,
     },
+    /// A file has appeared that the last run looked for in vain, or that stands in front of one that it read.
+    InputAppeared {
+        /// The file, as `root:path`, or its first directory that is new.
+        input: String,
+    },
     /// An output file is gone.
     OutputMissing {
         /// Name of the output.
@@ -30,6 +36,24 @@ pub enum Reason {
         /// Name of the output.
         output: String,
     },
+}
+
+/// Where a result comes from that no program was run for.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case", tag = "from")]
+pub enum Origin {
+    /// From the action cache.
+    Cache,
+    /// From another step of this run, which differs in what makes no difference.
+    Step {
+        /// That step.
+        #[serde(serialize_with = "as_text")]
+        step: StepId,
+    },
+}
+
+fn as_text<S: serde::Serializer>(step: &StepId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(step.as_str())
 }
 
 /// How a step failed.
@@ -104,6 +128,26 @@ pub enum Event {
         /// Its label.
         label: String,
     },
+    /// A step's outputs were taken from where an equal step had left them.
+    StepRestored {
+        /// The step.
+        step: StepId,
+        /// Its verb.
+        verb: &'static str,
+        /// Its label.
+        label: String,
+        /// Why it would have run.
+        reason: Reason,
+        /// Where the outputs come from.
+        origin: Origin,
+        /// What the program wrote when it ran, directories of another checkout replaced by those of this one.
+        output: Vec<u8>,
+    },
+    /// Files of the action cache are not what was written: they were removed, and what they stood for runs again.
+    CacheDamaged {
+        /// The files.
+        files: Vec<PathBuf>,
+    },
     /// A step starts to run.
     StepStarted {
         /// The step.
@@ -168,6 +212,10 @@ pub enum Event {
         ran: usize,
         /// Steps that were up to date.
         up_to_date: usize,
+        /// Steps whose outputs came from the cache.
+        cached: usize,
+        /// Steps whose outputs came from another step.
+        shared: usize,
         /// Steps that failed.
         failed: usize,
         /// Steps that could not run.

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
+use crate::cache::ActionCache;
 use crate::event::Event;
 use crate::graph::Graph;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Outcome, StepOutcome, StepState, TargetOutcome};
 use crate::record::Record;
-use crate::run::Run;
+use crate::run::{Run, Settled};
 use crate::schedule::{Consequence, Schedule};
 use crate::workdir::LockedWorkDir;
 
@@ -29,6 +30,8 @@ pub struct Config {
     pub keep_going: bool,
     /// Stops the run: nothing starts any more and the process groups of the programs that run get SIGTERM.
     pub interrupt: Interrupt,
+    /// Where results of earlier runs are taken from and kept; none to run whatever is not up to date.
+    pub cache: Option<ActionCache>,
     /// How long an interrupted program may take to end before its group gets SIGKILL.
     pub grace: Duration,
 }
@@ -36,7 +39,7 @@ pub struct Config {
 impl Default for Config {
     /// One job, stop at the first failure, three seconds of grace.
     fn default() -> Self {
-        Self { jobs: NonZeroUsize::MIN, keep_going: false, interrupt: Interrupt::new(), grace: Duration::from_secs(3) }
+        Self { jobs: NonZeroUsize::MIN, keep_going: false, interrupt: Interrupt::new(), cache: None, grace: Duration::from_secs(3) }
     }
 }
 
@@ -65,7 +68,7 @@ impl<'a> Executor<'a> {
         if let Err(error) = self.work_dir.note(graph) {
             tracing::warn!("cannot write to `{}`: {error}", self.work_dir.path().display());
         }
-        let run = Run::new(graph, self.work_dir, &self.config.interrupt);
+        let run = Run::new(graph, self.work_dir, &self.config.interrupt, self.config.cache.clone());
         let records = self.load_records(graph, &run);
         let (schedule, consequences) = Schedule::new(graph);
         let pool = Pool {
@@ -84,6 +87,7 @@ impl<'a> Executor<'a> {
             pool.report(*observer, &consequences);
         }
         pool.work();
+        run.reuse.finish();
 
         let outcome = self.outcome(graph, pool);
         if outcome.is_ok()
@@ -92,7 +96,14 @@ impl<'a> Executor<'a> {
             tracing::warn!("cannot remove old outputs from `{}`: {error}", self.work_dir.path().display());
         }
         let counts = outcome.counts();
-        observer(&Event::GraphFinished { ran: counts.ran, up_to_date: counts.up_to_date, failed: counts.failed, skipped: counts.skipped });
+        observer(&Event::GraphFinished {
+            ran: counts.ran,
+            up_to_date: counts.up_to_date,
+            cached: counts.cached,
+            shared: counts.shared,
+            failed: counts.failed,
+            skipped: counts.skipped,
+        });
         outcome
     }
 
@@ -190,10 +201,22 @@ impl Pool<'_> {
         let starts = |reason, command| {
             lock(&self.observer)(&Event::StepStarted { step: step.clone(), verb, label: label.clone(), reason, command });
         };
-        let ran = self.run.settle(index, self.records[index].as_ref(), &starts);
-        let (event, state) = match ran {
-            None => (Event::StepUpToDate { step, verb, label }, StepState::UpToDate),
-            Some(ran) => {
+        let settled = self.run.settle(index, self.records[index].as_ref(), &starts);
+        let files = self.run.reuse.take_damaged();
+        if !files.is_empty() {
+            lock(&self.observer)(&Event::CacheDamaged { files });
+        }
+        let (event, state) = match settled {
+            Settled::Waits(other) => {
+                lock(&self.schedule).put_back(index, other);
+                self.changed.notify_all();
+                return;
+            }
+            Settled::UpToDate => (Event::StepUpToDate { step, verb, label }, StepState::UpToDate),
+            Settled::Restored { reason, origin, output } => {
+                (Event::StepRestored { step, verb, label, reason, origin: origin.clone(), output }, StepState::Restored(origin))
+            }
+            Settled::Ran(ran) => {
                 lock(&self.durations)[index] = ran.duration;
                 match ran.result {
                     Ok(()) => (Event::StepFinished { step, verb, label, duration: ran.duration, output: ran.output }, StepState::Ran),

@@ -39,23 +39,73 @@
 use std::collections::BTreeMap;
 
 use crate::graph::GraphError;
-use crate::step::{Action, Arg, Input, OutputRef, PathRef, Piece, RootBinding, RootKind, RootName, Step, StepId};
+use crate::step::{Action, Arg, Input, OutputRef, PathRef, Piece, RootBinding, RootKind, RootName, Scope, Step, StepId};
 
 /// Names this serialisation; part of every digest.
-const FORMAT: &str = "kiln step 1";
+const FORMAT: &str = "kiln step 2";
 
 /// Hexadecimal digits of a [`StepId`].
 const DIGITS: usize = 32;
+
+/// Names the serialisation of an action, which is a step without its scoped arguments.
+const ACTION: &str = "kiln action 1";
 
 /// The identity of `step`, whose roots are bound by `roots`.
 ///
 /// # Errors
 /// [`GraphError::UnknownRoot`].
 pub(crate) fn step_id(step: &Step, roots: &BTreeMap<RootName, RootBinding>) -> Result<StepId, GraphError> {
-    let mut canon = Canon { hasher: blake3::Hasher::new_derive_key(FORMAT), roots, label: &step.label };
+    let mut canon = Canon { hasher: blake3::Hasher::new_derive_key(FORMAT), roots, label: &step.label, slots: None };
     canon.step(step)?;
     let hex = canon.hasher.finalize().to_hex();
     Ok(StepId(hex.as_str().chars().take(DIGITS).collect::<String>().into()))
+}
+
+/// The scopes of a step's arguments, each once, in order of mention: the step's slots.
+pub(crate) fn slots(step: &Step) -> Vec<Scope> {
+    let mut slots = Vec::new();
+    if let Action::Run(program) = &step.action {
+        for scope in program.args.iter().filter_map(Arg::scope) {
+            if !slots.contains(scope) {
+                slots.push(scope.clone());
+            }
+        }
+    }
+    slots
+}
+
+/// The key of a step's manifest: the step with its slots in place of what they hold.
+///
+/// # Errors
+/// [`GraphError::UnknownRoot`].
+pub(crate) fn action_key(step: &Step, slots: &[Scope], roots: &BTreeMap<RootName, RootBinding>) -> Result<Key, GraphError> {
+    let mut canon = Canon { hasher: blake3::Hasher::new_derive_key(ACTION), roots, label: &step.label, slots: Some(slots) };
+    canon.step(step)?;
+    Ok(Key(*canon.hasher.finalize().as_bytes()))
+}
+
+/// The digest of all that the arguments of `scope` say.
+///
+/// # Errors
+/// [`GraphError::UnknownRoot`].
+pub(crate) fn scoped_digest(step: &Step, scope: &Scope, roots: &BTreeMap<RootName, RootBinding>) -> Result<Key, GraphError> {
+    let mut canon = Canon { hasher: blake3::Hasher::new_derive_key(FORMAT), roots, label: &step.label, slots: None };
+    if let Action::Run(program) = &step.action {
+        for arg in program.args.iter().filter(|arg| arg.scope() == Some(scope)) {
+            canon.arg(arg)?;
+        }
+    }
+    Ok(Key(*canon.hasher.finalize().as_bytes()))
+}
+
+/// A digest by which the cache finds something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key(pub(crate) [u8; 32]);
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&blake3::Hash::from_bytes(self.0).to_hex())
+    }
 }
 
 /// Writes descriptions to a hasher, unambiguously.
@@ -63,6 +113,8 @@ struct Canon<'a> {
     hasher: blake3::Hasher,
     roots: &'a BTreeMap<RootName, RootBinding>,
     label: &'a str,
+    /// Stand for the arguments that have a scope; none where these are written out.
+    slots: Option<&'a [Scope]>,
 }
 
 impl Canon<'_> {
@@ -117,6 +169,15 @@ impl Canon<'_> {
     }
 
     fn arg(&mut self, arg: &Arg) -> Result<(), GraphError> {
+        if let (Some(slots), Some(scope)) = (self.slots, arg.scope()) {
+            self.tag(9);
+            self.count(slots.iter().position(|slot| slot == scope).unwrap_or(slots.len()));
+            self.tag(match scope {
+                Scope::Word(_) => 0,
+                Scope::Root(_) => 1,
+            });
+            return Ok(());
+        }
         self.count(arg.0.len());
         for piece in &arg.0 {
             match piece {
@@ -141,6 +202,14 @@ impl Canon<'_> {
                     self.text(id.as_str());
                 }
                 Piece::WorkDir => self.tag(5),
+                Piece::Scope(Scope::Word(word)) => {
+                    self.tag(6);
+                    self.text(word);
+                }
+                Piece::Scope(Scope::Root(root)) => {
+                    self.tag(7);
+                    self.text(root.as_str());
+                }
             }
         }
         Ok(())

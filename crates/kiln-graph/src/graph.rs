@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use crate::fingerprint;
-use crate::step::{Action, Input, OutputRef, PathRef, Piece, RootBinding, RootName, Step, StepId};
+use crate::step::{Action, Input, OutputRef, PathRef, Piece, RootBinding, RootName, Scope, Step, StepId};
 
 /// Why a step, root or target cannot enter a graph. Each one is a fault of the code that describes the step, not of a user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -226,6 +226,10 @@ impl Graph {
         self.roots.get(name)
     }
 
+    pub(crate) fn root_bindings(&self) -> &BTreeMap<RootName, RootBinding> {
+        &self.roots
+    }
+
     /// The steps whose outputs `id` needs directly, in graph order; nothing if `id` is unknown.
     pub fn dependencies(&self, id: &StepId) -> impl Iterator<Item = &StepId> {
         self.node(id).into_iter().flat_map(|node| &node.dependencies).filter_map(|&index| self.nodes.get(index)).map(|node| &node.id)
@@ -300,7 +304,8 @@ impl Graph {
         }
         for piece in pieces(step) {
             match piece {
-                Piece::Text(_) | Piece::WorkDir => {}
+                Piece::Text(_) | Piece::WorkDir | Piece::Scope(Scope::Word(_)) => {}
+                Piece::Scope(Scope::Root(root)) => self.check_path(label, &PathRef { root: root.clone(), path: String::new() })?,
                 Piece::Path(path) => self.check_path(label, path)?,
                 Piece::Own(name) => {
                     if !names.contains(name.as_str()) {

@@ -19,6 +19,7 @@
 //! | `workdir`, `interrupt`, `outcome`, `event` | the lock and what is kept, how to stop, what happened |
 
 mod builtin;
+mod cache;
 mod check;
 mod content;
 mod depfile;
@@ -26,20 +27,26 @@ mod event;
 mod executor;
 mod fingerprint;
 mod graph;
+mod inputs;
 mod interrupt;
 mod outcome;
 mod place;
 mod plan;
 mod process;
 mod record;
+mod reuse;
 mod room;
 mod run;
+mod scan;
 mod schedule;
+mod search;
 mod step;
+mod trace;
 mod workdir;
 
 pub use builtin::write_file;
-pub use event::{Event, Failure, Reason};
+pub use cache::{ActionCache, CacheCounts, CachePruned, CacheStats, DEFAULT_CACHE_LIMIT, Verified};
+pub use event::{Event, Failure, Origin, Reason};
 pub use executor::{Config, Executor};
 pub use graph::{Graph, GraphError};
 pub use interrupt::Interrupt;
@@ -47,6 +54,6 @@ pub use outcome::{Counts, Outcome, StepOutcome, StepState, TargetOutcome};
 pub use plan::{Plan, PlanAction, PlanStep, PlanTarget};
 pub use step::{
     Action, Arg, Builtin, BuiltinContext, BuiltinError, BuiltinFn, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding,
-    RootKind, RootName, Step, StepId, Weight,
+    RootKind, RootName, Scope, Step, StepId, Weight,
 };
 pub use workdir::{KEPT_GRAPHS, LockedWorkDir, Pruned, TryLock, WorkDir, WorkDirError};

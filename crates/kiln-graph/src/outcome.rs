@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::event::Failure;
+use crate::event::{Failure, Origin};
 use crate::step::{OutputRef, StepId};
 
 /// What became of a step.
@@ -14,6 +14,8 @@ pub enum StepState {
     Ran,
     /// It did not have to run.
     UpToDate,
+    /// Its outputs were taken from elsewhere.
+    Restored(Origin),
     /// It failed.
     Failed(Failure),
     /// It could not run.
@@ -23,7 +25,7 @@ pub enum StepState {
 impl StepState {
     /// Whether the step's outputs are there and current.
     pub fn is_ok(&self) -> bool {
-        matches!(self, Self::Ran | Self::UpToDate)
+        matches!(self, Self::Ran | Self::UpToDate | Self::Restored(_))
     }
 }
 
@@ -54,6 +56,10 @@ pub struct Counts {
     pub ran: usize,
     /// Steps that were up to date.
     pub up_to_date: usize,
+    /// Steps whose outputs came from the action cache.
+    pub cached: usize,
+    /// Steps whose outputs came from another step of the run.
+    pub shared: usize,
     /// Steps that failed.
     pub failed: usize,
     /// Steps that could not run.
@@ -113,6 +119,8 @@ impl Outcome {
             match outcome.state {
                 StepState::Ran => counts.ran += 1,
                 StepState::UpToDate => counts.up_to_date += 1,
+                StepState::Restored(Origin::Cache) => counts.cached += 1,
+                StepState::Restored(Origin::Step { .. }) => counts.shared += 1,
                 StepState::Failed(_) => counts.failed += 1,
                 StepState::Skipped => counts.skipped += 1,
             }

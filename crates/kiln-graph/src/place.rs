@@ -12,7 +12,7 @@ use crate::step::{OutputRef, PathRef, RootKind, RootName, StepId};
 use crate::workdir::LockedWorkDir;
 
 /// A file, without the directories that may move.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Place {
     /// Below a root.
     Root { root: RootName, path: Vec<u8> },

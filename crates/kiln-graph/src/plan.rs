@@ -129,7 +129,7 @@ fn inputs(step: &crate::step::Step) -> Vec<String> {
         Piece::Path(file) => Some(path(file)),
         Piece::Output(file) => Some(output(file)),
         Piece::OutputDir(id) => Some(format!("{{{id}}}")),
-        Piece::Text(_) | Piece::Own(_) | Piece::WorkDir => None,
+        Piece::Text(_) | Piece::Own(_) | Piece::WorkDir | Piece::Scope(_) => None,
     });
     let mut seen = std::collections::BTreeSet::new();
     declared.chain(mentioned).filter(|name| seen.insert(name.clone())).collect()
@@ -144,6 +144,7 @@ fn arg(arg: &Arg) -> String {
             Piece::Output(file) => output(file),
             Piece::OutputDir(id) => format!("{{{id}}}"),
             Piece::WorkDir => "{work}".to_owned(),
+            Piece::Scope(_) => String::new(),
         }
     })
 }

@@ -9,17 +9,31 @@ use std::path::Path;
 use crate::content::{Content, Digest, Stamp, State};
 use crate::place::Place;
 use crate::step::{OutputRef, RootName, StepId};
+use crate::trace::Watch;
 
 /// First bytes of every record. Changed with the format.
-const MAGIC: &[u8] = b"kiln record 1\n";
+const MAGIC: &[u8] = b"kiln record 2\n";
 
 /// What the last complete run of a step read and wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     /// Files that it read, each once: declared and mentioned ones, those of the depfile, and those that would be read if they were there.
     pub(crate) inputs: Vec<Entry>,
+    /// Directories in which nothing may appear that it would have read.
+    pub(crate) watches: Vec<Watch>,
+    /// What the run took.
+    pub(crate) cost: Cost,
     /// Files that it made, in the order of the step's outputs.
     pub(crate) outputs: Vec<Made>,
+}
+
+/// What a run took; zero where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// Wall time in ms.
+    pub(crate) wall_ms: u64,
+    /// Largest resident set of a process in it, in KiB.
+    pub(crate) peak_kib: u64,
 }
 
 /// A file that was read.
@@ -62,22 +76,7 @@ impl Record {
         out.text(step.as_str().as_bytes());
         out.count(self.inputs.len());
         for entry in &self.inputs {
-            match &entry.place {
-                Place::Root { root, path } => {
-                    out.0.push(0);
-                    out.text(root.as_str().as_bytes());
-                    out.text(path);
-                }
-                Place::Output(output) => {
-                    out.0.push(1);
-                    out.text(output.step.as_str().as_bytes());
-                    out.text(output.name.as_bytes());
-                }
-                Place::Absolute(path) => {
-                    out.0.push(2);
-                    out.text(path);
-                }
-            }
+            out.place(&entry.place);
             match &entry.state {
                 State::Absent => out.0.push(0),
                 State::NotAFile => out.0.push(1),
@@ -89,35 +88,29 @@ impl Record {
             }
             out.stamp(entry.stamp.as_ref());
         }
+        out.count(self.watches.len());
+        for watch in &self.watches {
+            out.watch(watch);
+        }
+        out.cost(self.cost);
         out.count(self.outputs.len());
         for made in &self.outputs {
             out.text(made.name.as_bytes());
             out.0.extend(made.digest.0);
             out.stamp(made.stamp.as_ref());
         }
-        let digest = blake3::hash(&out.0);
-        out.0.extend(digest.as_bytes());
-        out.0
+        out.sealed()
     }
 
     /// Undoes [`Record::to_bytes`].
     pub(crate) fn from_bytes(bytes: &[u8], step: &StepId) -> Option<Self> {
-        let (body, digest) = bytes.split_last_chunk::<32>()?;
-        if blake3::hash(body) != blake3::Hash::from_bytes(*digest) {
-            return None;
-        }
-        let mut reader = Reader(body.strip_prefix(MAGIC)?);
+        let mut reader = Reader::open(bytes, MAGIC)?;
         if reader.text()? != step.as_str().as_bytes() {
             return None;
         }
         let mut inputs = Vec::new();
         for _ in 0..reader.count()? {
-            let place = match reader.byte()? {
-                0 => Place::Root { root: RootName::new(reader.string()?), path: reader.text()?.to_vec() },
-                1 => Place::Output(OutputRef { step: StepId(reader.string()?.into()), name: reader.string()? }),
-                2 => Place::Absolute(reader.text()?.to_vec()),
-                _ => return None,
-            };
+            let place = reader.place()?;
             let state = match reader.byte()? {
                 0 => State::Absent,
                 1 => State::NotAFile,
@@ -127,22 +120,75 @@ impl Record {
             };
             inputs.push(Entry { place, state, stamp: reader.stamp()? });
         }
+        let mut watches = Vec::new();
+        for _ in 0..reader.count()? {
+            watches.push(reader.watch()?);
+        }
+        let cost = reader.cost()?;
         let mut outputs = Vec::new();
         for _ in 0..reader.count()? {
             outputs.push(Made { name: reader.string()?, digest: Digest(reader.array()?), stamp: reader.stamp()? });
         }
-        reader.0.is_empty().then_some(Self { inputs, outputs })
+        reader.0.is_empty().then_some(Self { inputs, watches, cost, outputs })
     }
 }
 
-struct Writer(Vec<u8>);
+/// Writes the files of this crate: counts and texts with their lengths, little-endian.
+pub(crate) struct Writer(pub(crate) Vec<u8>);
 
 impl Writer {
-    fn count(&mut self, count: usize) {
+    pub(crate) fn place(&mut self, place: &Place) {
+        match place {
+            Place::Root { root, path } => {
+                self.0.push(0);
+                self.text(root.as_str().as_bytes());
+                self.text(path);
+            }
+            Place::Output(output) => {
+                self.0.push(1);
+                self.text(output.step.as_str().as_bytes());
+                self.text(output.name.as_bytes());
+            }
+            Place::Absolute(path) => {
+                self.0.push(2);
+                self.text(path);
+            }
+        }
+    }
+
+    pub(crate) fn watch(&mut self, watch: &Watch) {
+        self.place(&watch.dir);
+        self.count(watch.names.len());
+        for name in &watch.names {
+            self.0.extend(name.to_le_bytes());
+        }
+        match watch.listing {
+            None => self.0.push(0),
+            Some(digest) => {
+                self.0.push(1);
+                self.0.extend(digest.0);
+            }
+        }
+    }
+
+    pub(crate) fn cost(&mut self, cost: Cost) {
+        self.0.extend(cost.wall_ms.to_le_bytes());
+        self.0.extend(cost.peak_kib.to_le_bytes());
+    }
+
+    /// The whole with the digest of all before it at its end.
+    pub(crate) fn sealed(self) -> Vec<u8> {
+        let mut bytes = self.0;
+        let digest = blake3::hash(&bytes);
+        bytes.extend(digest.as_bytes());
+        bytes
+    }
+
+    pub(crate) fn count(&mut self, count: usize) {
         self.0.extend((count as u64).to_le_bytes());
     }
 
-    fn text(&mut self, text: &[u8]) {
+    pub(crate) fn text(&mut self, text: &[u8]) {
         self.count(text.len());
         self.0.extend(text);
     }
@@ -161,31 +207,70 @@ impl Writer {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+/// Reads what a [`Writer`] wrote. Every method gives nothing where the bytes are not that.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    /// Begins to read what [`Writer::sealed`] gave, if it is whole and begins with `magic`.
+    pub(crate) fn open(bytes: &'a [u8], magic: &[u8]) -> Option<Self> {
+        let (body, digest) = bytes.split_last_chunk::<32>()?;
+        (blake3::hash(body) == blake3::Hash::from_bytes(*digest)).then_some(())?;
+        Some(Self(body.strip_prefix(magic)?))
+    }
+
+    pub(crate) fn place(&mut self) -> Option<Place> {
+        Some(match self.byte()? {
+            0 => Place::Root { root: RootName::new(self.string()?), path: self.text()?.to_vec() },
+            1 => Place::Output(OutputRef { step: StepId(self.string()?.into()), name: self.string()? }),
+            2 => Place::Absolute(self.text()?.to_vec()),
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn watch(&mut self) -> Option<Watch> {
+        let dir = self.place()?;
+        let mut names = Vec::new();
+        for _ in 0..self.count()? {
+            names.push(u64::from_le_bytes(self.array()?));
+        }
+        let listing = match self.byte()? {
+            0 => None,
+            1 => Some(Digest(self.array()?)),
+            _ => return None,
+        };
+        Some(Watch { dir, names, listing })
+    }
+
+    pub(crate) fn cost(&mut self) -> Option<Cost> {
+        Some(Cost { wall_ms: u64::from_le_bytes(self.array()?), peak_kib: u64::from_le_bytes(self.array()?) })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (array, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*array)
     }
 
-    fn byte(&mut self) -> Option<u8> {
+    pub(crate) fn byte(&mut self) -> Option<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    fn count(&mut self) -> Option<usize> {
+    pub(crate) fn count(&mut self) -> Option<usize> {
         usize::try_from(u64::from_le_bytes(self.array()?)).ok()
     }
 
-    fn text(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
         let len = self.count()?;
         let (text, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(text)
     }
 
-    fn string(&mut self) -> Option<String> {
+    pub(crate) fn string(&mut self) -> Option<String> {
         String::from_utf8(self.text()?.to_vec()).ok()
     }
 
@@ -242,7 +327,13 @@ mod tests {
             ("[a-z]{1,4}", any::<[u8; 32]>(), stamp()).prop_map(|(name, digest, stamp)| Made { name, digest: Digest(digest), stamp }),
             0..3,
         );
-        (inputs, outputs).prop_map(|(inputs, outputs)| Record { inputs, outputs })
+        let watches = prop::collection::vec(
+            (place(), prop::collection::vec(any::<u64>(), 0..3), prop::option::of(any::<[u8; 32]>().prop_map(Digest)))
+                .prop_map(|(dir, names, listing)| Watch { dir, names, listing }),
+            0..3,
+        );
+        let cost = any::<(u64, u64)>().prop_map(|(wall_ms, peak_kib)| Cost { wall_ms, peak_kib });
+        (inputs, watches, cost, outputs).prop_map(|(inputs, watches, cost, outputs)| Record { inputs, watches, cost, outputs })
     }
 
     proptest! {
@@ -273,7 +364,7 @@ mod tests {
 
     #[test]
     fn the_record_of_another_step_is_no_record() {
-        let bytes = Record { inputs: Vec::new(), outputs: Vec::new() }.to_bytes(&step());
+        let bytes = Record { inputs: Vec::new(), watches: Vec::new(), cost: Cost::default(), outputs: Vec::new() }.to_bytes(&step());
         assert_eq!(Record::from_bytes(&bytes, &StepId("x".into())), None);
         assert_eq!(Record::from_bytes(b"", &step()), None);
     }

@@ -23,7 +23,7 @@
 //! is not before the start by the file system's own clock. If that clock is not that of the file (a network file
 //! system), this errs at most once: the next run knows the file beforehand.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -31,20 +31,23 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::cache::ActionCache;
 use crate::check::{Now, Verdict, judge};
-use crate::content::{Content, Files, Stat, State, stat};
-use crate::depfile;
-use crate::event::{Failure, Reason};
+use crate::content::{Content, Files, Stat, State};
+use crate::event::{Failure, Origin, Reason};
 use crate::graph::{Graph, Node, pieces};
+use crate::inputs::Discovered;
 use crate::interrupt::Interrupt;
-use crate::place::{Found, Place, Places};
+use crate::place::{Place, Places};
 use crate::process::Groups;
-use crate::record::{Entry, Made, Record};
+use crate::record::{Cost, Entry, Made, Record};
+use crate::reuse::{Cacheable, Look, Reuse};
 use crate::room::Room;
-use crate::step::{Action, Arg, BuiltinContext, BuiltinError, Input, OutputRef, PathRef, Piece, Program, RootKind, RootName, StepId};
+use crate::step::{Action, Arg, BuiltinContext, BuiltinError, Input, OutputRef, PathRef, Piece, Program, RootName, Scope, StepId};
+use crate::trace::{Scans, Watch};
 use crate::workdir::LockedWorkDir;
 
 /// What all steps of a run share.
@@ -57,8 +60,24 @@ pub(crate) struct Run<'a> {
     pub(crate) files: Files,
     pub(crate) groups: Groups,
     /// What each step that is done made, in the order of its outputs.
-    products: Vec<OnceLock<Vec<Content>>>,
+    pub(crate) products: Vec<OnceLock<Vec<Content>>>,
     ticked: OnceLock<()>,
+    pub(crate) scans: Scans,
+    pub(crate) reuse: Reuse,
+}
+
+/// What became of a step that was taken.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    UpToDate,
+    Restored {
+        reason: Reason,
+        origin: Origin,
+        output: Vec<u8>,
+    },
+    Ran(Ran),
+    /// The step at this index has to be done first.
+    Waits(usize),
 }
 
 /// How a step that had to run ended.
@@ -73,8 +92,15 @@ pub(crate) struct Ran {
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn new(graph: &'a Graph, work_dir: &'a LockedWorkDir, interrupt: &'a Interrupt) -> Self {
+    pub(crate) fn new(graph: &'a Graph, work_dir: &'a LockedWorkDir, interrupt: &'a Interrupt, cache: Option<ActionCache>) -> Self {
+        let words = graph.nodes().iter().flat_map(|node| pieces(&node.step)).filter_map(|piece| match piece {
+            Piece::Scope(Scope::Word(word)) => Some(word),
+            _ => None,
+        });
+        let words: BTreeSet<Arc<str>> = words.cloned().collect();
         Self {
+            scans: Scans::new(words.into_iter().collect()),
+            reuse: Reuse::new(cache),
             graph,
             work_dir,
             interrupt,
@@ -95,11 +121,10 @@ impl<'a> Run<'a> {
         Some(record)
     }
 
-    /// Brings the step at `index` up to date; everything that it needs is. `None` if it did not have to run; otherwise
-    /// `starts` was called first.
-    pub(crate) fn settle(&self, index: usize, record: Option<&Record>, starts: &dyn Fn(Reason, Option<Vec<String>>)) -> Option<Ran> {
+    /// Brings the step at `index` up to date; everything that it needs is. `starts` is called before a program or builtin runs.
+    pub(crate) fn settle(&self, index: usize, record: Option<&Record>, starts: &dyn Fn(Reason, Option<Vec<String>>)) -> Settled {
         let node = &self.graph.nodes()[index];
-        match judge(&node.id, &node.step, record, self) {
+        let reason = match judge(&node.id, &node.step, record, self) {
             Verdict::UpToDate { product, refreshed } => {
                 if let Some(record) = refreshed
                     && let Err(error) = self.save(&node.id, &record)
@@ -107,19 +132,34 @@ impl<'a> Run<'a> {
                     tracing::debug!("cannot refresh the record of `{}`: {error}", node.id);
                 }
                 let _ = self.products[index].set(product);
-                None
+                return Settled::UpToDate;
             }
-            Verdict::Dirty(reason) => {
-                let command = self.command_text(node);
-                starts(reason, command.clone());
-                let mut ran = Ran { result: Ok(()), command, output: Vec::new(), duration: Duration::ZERO };
-                ran.result = self.execute(index, record, &mut ran);
-                Some(ran)
+            Verdict::Dirty(reason) => reason,
+        };
+        let cacheable = self.cacheable(node);
+        if let Some(step) = &cacheable {
+            match self.look(index, step) {
+                Look::WaitFor(other) => return Settled::Waits(other),
+                Look::Nothing => {}
+                Look::Found(found) => match self.restore(index, &found) {
+                    Ok(Some(output)) => return Settled::Restored { reason, origin: found.origin, output },
+                    Ok(None) => {}
+                    // A full disk, say: the step itself will say it better.
+                    Err(error) => tracing::debug!("cannot restore `{}`: {error}", node.id),
+                },
             }
         }
+        let command = self.command_text(node);
+        starts(reason, command.clone());
+        let mut ran = Ran { result: Ok(()), command, output: Vec::new(), duration: Duration::ZERO };
+        ran.result = self.execute(index, record, cacheable.as_ref(), &mut ran);
+        if let Some(step) = &cacheable {
+            self.ran(step);
+        }
+        Settled::Ran(ran)
     }
 
-    fn execute(&self, index: usize, record: Option<&Record>, ran: &mut Ran) -> Result<(), Failure> {
+    fn execute(&self, index: usize, record: Option<&Record>, cacheable: Option<&Cacheable>, ran: &mut Ran) -> Result<(), Failure> {
         let node = &self.graph.nodes()[index];
         let before = self.snapshot(node, record);
         let depfile = match &node.step.action {
@@ -155,159 +195,31 @@ impl<'a> Run<'a> {
         result?;
 
         let discovered = match depfile {
-            None => BTreeSet::new(),
+            None => Discovered::default(),
             Some(name) => self.discovered(node, name, &room)?,
         };
         let (product, outputs) = self.collect(node, &room)?;
-        let shadows = Self::shadows(node, &discovered);
-        let mut inputs = self.inputs(node, before, discovered, since);
-        inputs.extend(self.absent(shadows, since));
-        let record = Record { inputs, outputs };
+        let asked = self.asked(node, &discovered.read);
+        let judged = discovered.judged.into_iter().chain(asked.present).collect();
+        let mut inputs = self.inputs(node, before, judged, since);
+        inputs.extend(self.absent(asked.missing, since));
+        inputs.sort_by(|a, b| a.place.cmp(&b.place));
+        inputs.dedup_by(|a, b| a.place == b.place);
+        if asked.opaque {
+            // Nobody knows what it read, so nobody knows that it need not run again.
+            inputs.push(Entry::new(Place::from(&program_cwd(node)), &Content::UNKNOWN));
+        }
+        let cost = Cost { wall_ms: u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX), peak_kib: 0 };
+        let record = Record { inputs, watches: self.own_watches(asked.watches.iter().cloned()), cost, outputs };
         room.publish(self.work_dir, &node.id).map_err(io("replace", &self.work_dir.step_dir(&node.id)))?;
         self.save(&node.id, &record).map_err(io("write", &self.work_dir.record_path(&node.id)))?;
         let _ = self.products[index].set(product);
+        if let Some(step) = cacheable {
+            let read: Vec<Place> = discovered.read.into_iter().map(|file| file.place).collect();
+            let counts = self.counts(node, step, &read, &asked.words, asked.in_riddles);
+            self.keep(index, step, &record, &asked.watches, &counts, &ran.output);
+        }
         Ok(())
-    }
-
-    /// The content of every file that the step is known to read.
-    fn snapshot(&self, node: &Node, record: Option<&Record>) -> BTreeMap<Place, Content> {
-        let recorded = record.into_iter().flat_map(|record| record.inputs.iter().map(|entry| entry.place.clone()));
-        self.declared(node)
-            .into_iter()
-            .chain(recorded)
-            .map(|place| {
-                let content = match &place {
-                    Place::Output(output) => self.product(output),
-                    _ => self.places.path(&place).map(|path| self.files.fresh(&path)),
-                };
-                (place, content.unwrap_or(Content::UNKNOWN))
-            })
-            .collect()
-    }
-
-    /// The files that the description names, but for those that an immutable root's digest stands for.
-    fn declared(&self, node: &Node) -> BTreeSet<Place> {
-        let mut places = BTreeSet::new();
-        let add_path = |places: &mut BTreeSet<Place>, path: &PathRef| {
-            if !self.is_immutable(&path.root) {
-                places.insert(Place::from(path));
-            }
-        };
-        for input in &node.step.inputs {
-            match input {
-                Input::File(path) => add_path(&mut places, path),
-                Input::Output(output) => {
-                    places.insert(Place::Output(output.clone()));
-                }
-            }
-        }
-        for piece in pieces(&node.step) {
-            match piece {
-                Piece::Path(path) => add_path(&mut places, path),
-                Piece::Output(output) => {
-                    places.insert(Place::Output(output.clone()));
-                }
-                Piece::OutputDir(id) => {
-                    let names = self.graph.step(id).map(|step| step.outputs.as_slice()).unwrap_or_default();
-                    places.extend(names.iter().map(|name| Place::Output(OutputRef { step: id.clone(), name: name.clone() })));
-                }
-                Piece::Text(_) | Piece::Own(_) | Piece::WorkDir => {}
-            }
-        }
-        places
-    }
-
-    /// The files of the depfile, but for those that an immutable root's digest stands for.
-    fn discovered(&self, node: &Node, depfile: &str, room: &Room) -> Result<BTreeSet<Place>, Failure> {
-        let Action::Run(program) = &node.step.action else { return Ok(BTreeSet::new()) };
-        let missing = || Failure::MissingOutput { output: depfile.to_owned() };
-        let text = fs::read(room.out_dir().join(depfile)).map_err(|_| missing())?;
-        let names = depfile::prerequisites(&text).ok_or_else(missing)?;
-        let cwd = self.places.resolve(&program.cwd);
-        let mut places = BTreeSet::new();
-        for name in names {
-            match self.places.find(&cwd, &name) {
-                Found::File(place) => {
-                    places.insert(place);
-                }
-                Found::Immutable { root, path } => {
-                    if !mentions(node, program, &root) {
-                        places.insert(Place::Root { root, path });
-                    }
-                }
-                Found::Output { step, name } => {
-                    let output = OutputRef { step, name };
-                    if !self.may_read(node, &output) {
-                        return Err(Failure::UndeclaredInput { input: Place::Output(output).to_string() });
-                    }
-                    places.insert(Place::Output(output));
-                }
-                Found::Temporary => {}
-            }
-        }
-        Ok(places)
-    }
-
-    /// Places where a file would be read in place of one that was: in a directory that a program searches earlier (`-I` before `-I`), or
-    /// beside a file that was read, where an include in quotes looks first.
-    fn shadows(node: &Node, read: &BTreeSet<Place>) -> BTreeSet<Place> {
-        let Action::Run(program) = &node.step.action else { return BTreeSet::new() };
-        let searched: Vec<Place> = program
-            .args
-            .iter()
-            .filter_map(|arg| match arg.0.as_slice() {
-                [Piece::Text(flag), Piece::Path(dir)] if flag == "-I" => Some(Place::from(dir)),
-                [Piece::Text(flag), Piece::OutputDir(step)] if flag == "-I" => {
-                    Some(Place::Output(OutputRef { step: step.clone(), name: String::new() }))
-                }
-                _ => None,
-            })
-            .collect();
-        let beside: BTreeSet<Place> = read.iter().filter_map(parent).collect();
-        let mut shadows = BTreeSet::new();
-        for place in read {
-            for (index, dir) in searched.iter().enumerate() {
-                let Some(name) = name_below(dir, place) else { continue };
-                let earlier = searched.iter().take(index).chain(&beside);
-                shadows.extend(earlier.filter_map(|dir| file_in(dir, name)).filter(|shadow| !read.contains(shadow)));
-            }
-        }
-        shadows
-    }
-
-    /// Inputs that are no files, which is what a program saw of them. One that is a file was not asked for, unless it is new.
-    fn absent(&self, places: BTreeSet<Place>, since: i64) -> Vec<Entry> {
-        let entry = |place: Place| {
-            let content = match stat(&self.places.path(&place)?) {
-                Stat::File(stamp) if stamp.ctime < since => return None,
-                Stat::File(_) => Content::UNKNOWN,
-                Stat::Absent | Stat::NotAFile | Stat::Unreadable => self.content(&place),
-            };
-            Some(Entry::new(place, &content))
-        };
-        let mut known = BTreeMap::new();
-        let missing: BTreeSet<Place> = places.into_iter().map(|place| self.first_missing(place, &mut known)).collect();
-        missing.into_iter().filter_map(entry).collect()
-    }
-
-    /// The first directory above a file that is not there, which stands for all files below it; else the file.
-    fn first_missing(&self, file: Place, known: &mut BTreeMap<Place, bool>) -> Place {
-        let Place::Root { root, path } = &file else { return file };
-        for (end, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
-            let dir = Place::Root { root: root.clone(), path: path[..end].to_vec() };
-            let there = || self.places.path(&dir).is_none_or(|path| path.exists());
-            if !*known.entry(dir.clone()).or_insert_with(there) {
-                return dir;
-            }
-        }
-        file
-    }
-
-    /// Whether `output` is sure to be there, and to stay as it is, while the step runs.
-    fn may_read(&self, node: &Node, output: &OutputRef) -> bool {
-        let Some(index) = self.graph.position(&output.step) else { return false };
-        self.graph.nodes()[index].step.outputs.contains(&output.name)
-            && (node.dependencies.contains(&index) || self.graph.closure(node.dependencies.iter().copied()).contains(&index))
     }
 
     /// What was made, and nothing else: files that the step does not declare are removed.
@@ -324,37 +236,6 @@ impl<'a> Run<'a> {
             product.push(content);
         }
         Ok((product, outputs))
-    }
-
-    /// What was read, as far as it is sure to be what the program saw.
-    fn inputs(&self, node: &Node, before: BTreeMap<Place, Content>, discovered: BTreeSet<Place>, since: i64) -> Vec<Entry> {
-        let mut places = self.declared(node);
-        places.extend(discovered);
-        let entry = |place: Place| {
-            let path = self.places.path(&place);
-            let known = before.get(&place).copied().or_else(|| match &place {
-                Place::Output(output) => self.product(output),
-                _ => None,
-            });
-            let content = match (known, path) {
-                (_, None) => Content::UNKNOWN,
-                (Some(content), Some(path)) => {
-                    if content.is_untouched(&path) {
-                        content
-                    } else {
-                        Content::UNKNOWN
-                    }
-                }
-                (None, Some(path)) => {
-                    let content = self.files.fresh(&path);
-                    let changed = content.stamp.is_some_and(|stamp| stamp.ctime >= since);
-                    // A file that was read is no longer there: who knows what it was.
-                    if changed || content.state == State::Absent { Content::UNKNOWN } else { content }
-                }
-            };
-            Entry::new(place, &content)
-        };
-        places.into_iter().map(entry).collect()
     }
 
     fn run_program(&self, program: &Program, room: &Room) -> Result<(), Failure> {
@@ -404,6 +285,7 @@ impl<'a> Run<'a> {
                 Piece::Output(output) => text.push(self.work_dir.output_path(output)),
                 Piece::OutputDir(id) => text.push(self.work_dir.step_dir(id)),
                 Piece::WorkDir => text.push(self.work_dir.path()),
+                Piece::Scope(_) => {}
             }
         }
         text
@@ -416,17 +298,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn is_immutable(&self, root: &RootName) -> bool {
-        self.graph.root(root).is_some_and(|binding| matches!(binding.kind, RootKind::Immutable { .. }))
-    }
-
-    fn product(&self, output: &OutputRef) -> Option<Content> {
+    pub(crate) fn product(&self, output: &OutputRef) -> Option<Content> {
         let index = self.graph.position(&output.step)?;
         let at = self.graph.nodes().get(index)?.step.outputs.iter().position(|name| *name == output.name)?;
         self.products.get(index)?.get()?.get(at).copied()
     }
 
-    fn save(&self, id: &StepId, record: &Record) -> io::Result<()> {
+    pub(crate) fn save(&self, id: &StepId, record: &Record) -> io::Result<()> {
         self.work_dir.write_atomically(&self.work_dir.record_path(id), &record.to_bytes(id))
     }
 }
@@ -447,48 +325,22 @@ impl Now for Run<'_> {
         }
     }
 
+    fn appeared(&self, watch: &Watch) -> Option<Vec<u8>> {
+        let listing = self.files.listing(&self.places.path(&watch.dir)?);
+        watch.broken_by(&listing)
+    }
+
     fn output_path(&self, output: &OutputRef) -> PathBuf {
         self.work_dir.output_path(output)
     }
 }
 
-/// The directory of a file below a root.
-fn parent(file: &Place) -> Option<Place> {
-    let Place::Root { root, path } = file else { return None };
-    let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-    Some(Place::Root { root: root.clone(), path: path[..end].to_vec() })
-}
-
-/// What is left of a file's path below a directory.
-fn name_below<'a>(dir: &Place, file: &'a Place) -> Option<&'a [u8]> {
-    match (dir, file) {
-        (Place::Root { root, path: dir }, Place::Root { root: of, path }) if root == of => match dir.as_slice() {
-            [] => Some(path),
-            dir => path.strip_prefix(dir)?.strip_prefix(b"/"),
-        },
-        (Place::Output(dir), Place::Output(output)) if dir.step == output.step => Some(output.name.as_bytes()),
-        _ => None,
+/// The directory that a step's program runs in.
+fn program_cwd(node: &Node) -> PathRef {
+    match &node.step.action {
+        Action::Run(program) => program.cwd.clone(),
+        Action::Builtin(_) => PathRef { root: RootName::new(""), path: String::new() },
     }
-}
-
-/// A file in a directory below a root.
-fn file_in(dir: &Place, name: &[u8]) -> Option<Place> {
-    let Place::Root { root, path } = dir else { return None };
-    let slash: &[u8] = if path.is_empty() { b"" } else { b"/" };
-    Some(Place::Root { root: root.clone(), path: [path, slash, name].concat() })
-}
-
-/// Whether a step's identity holds the digest of `root`.
-fn mentions(node: &Node, program: &Program, root: &RootName) -> bool {
-    let declared = node.step.inputs.iter().filter_map(|input| match input {
-        Input::File(path) => Some(path),
-        Input::Output(_) => None,
-    });
-    let mentioned = pieces(&node.step).filter_map(|piece| match piece {
-        Piece::Path(path) => Some(path),
-        _ => None,
-    });
-    declared.chain(mentioned).chain([&program.cwd]).any(|path| path.root == *root)
 }
 
 fn io(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure + use<> {

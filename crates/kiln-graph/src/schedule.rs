@@ -38,6 +38,8 @@ struct Slot {
     waits_for: usize,
     dependents: Vec<usize>,
     targets: Vec<usize>,
+    /// Steps that were put back until this one is done.
+    parked: Vec<usize>,
     /// Expected time from its start to the end of the graph, in ms.
     path: u64,
     phase: Phase,
@@ -66,6 +68,7 @@ impl Schedule {
                 waits_for: node.dependencies.len(),
                 dependents: Vec::new(),
                 targets: Vec::new(),
+                parked: Vec::new(),
                 path: 0,
                 phase: Phase::Waiting,
             })
@@ -106,6 +109,17 @@ impl Schedule {
         }
     }
 
+    /// Gives a step back that was taken, until `other` is done.
+    pub(crate) fn put_back(&mut self, index: usize, other: usize) {
+        self.slots[index].phase = Phase::Waiting;
+        self.unstarted += 1;
+        if matches!(self.slots[other].phase, Phase::Done(_)) {
+            self.ready.push((self.slots[index].path, Reverse(index)));
+        } else {
+            self.slots[other].parked.push(index);
+        }
+    }
+
     /// Whether a step may still become ready.
     pub(crate) fn has_unstarted(&self) -> bool {
         self.unstarted > 0
@@ -126,6 +140,9 @@ impl Schedule {
         let ok = state.is_ok();
         let mut consequences = Vec::new();
         self.settle(index, state, &mut consequences);
+        for parked in std::mem::take(&mut self.slots[index].parked) {
+            self.ready.push((self.slots[parked].path, Reverse(parked)));
+        }
         for dependent in self.slots[index].dependents.clone() {
             let slot = &mut self.slots[dependent];
             slot.waits_for -= 1;

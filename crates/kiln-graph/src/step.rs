@@ -101,6 +101,18 @@ pub enum Piece {
     OutputDir(StepId),
     /// The absolute path of the work directory, below which all outputs are made and kept, for prefix maps.
     WorkDir,
+    /// No text: the whole argument counts for the cache only where the scope does.
+    Scope(Scope),
+}
+
+/// When an argument can make a difference. A step whose inputs show that it makes none has the result of an equal step
+/// with another value of it, or of one run long ago. Every argument that carries a scope must be without effect outside it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Only where a file that the step reads, or another argument, has this identifier (`-DNAME=value`).
+    Word(Arc<str>),
+    /// Only where the step reads a file below this root, or asks whether one is there (`-isystem {root}/include`).
+    Root(RootName),
 }
 
 /// One argument of a program: pieces that are joined without a separator when the step runs.
@@ -118,6 +130,20 @@ impl Arg {
     pub fn with(mut self, piece: Piece) -> Self {
         self.0.push(piece);
         self
+    }
+
+    /// This argument, which counts for the cache only where `scope` does.
+    #[must_use]
+    pub fn scoped(self, scope: Scope) -> Self {
+        self.with(Piece::Scope(scope))
+    }
+
+    /// The scope of the argument; none for one that always counts.
+    pub fn scope(&self) -> Option<&Scope> {
+        self.0.iter().find_map(|piece| match piece {
+            Piece::Scope(scope) => Some(scope),
+            _ => None,
+        })
     }
 
     /// This argument followed by literal text.

@@ -7,20 +7,10 @@ mod common;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::Tree;
+use common::{Numbers, Tree};
 
 /// How often the build is killed.
 const POINTS: u64 = 60;
-
-/// Numbers that look random and are the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
 
 /// Removes a part of the work directory, which a killed process may not have made again yet.
 fn remove(tree: &Tree, part: &str) {
@@ -32,9 +22,7 @@ fn remove(tree: &Tree, part: &str) {
 
 #[test]
 fn killed_anywhere() {
-    let seed = std::env::var("KILN_TEST_SEED").map_or(20_260_101, |seed| seed.parse().unwrap());
-    println!("seed {seed} (KILN_TEST_SEED)");
-    let mut numbers = Numbers(seed);
+    let mut numbers = Numbers::of_test();
     let tree = Tree::new();
     let drive = || {
         let mut command = Command::new(&tree.project.helper);

@@ -302,7 +302,8 @@ fn a_directory_that_appears_on_the_path_is_noticed() {
     }
     tree.run();
     fs::create_dir(tree.path("include")).unwrap();
-    assert!(tree.run().reasons().contains(&changed("a.c", "project:include")));
+    let appeared = Reason::InputAppeared { input: "project:include".to_owned() };
+    assert!(tree.run().reasons().contains(&("a.c".to_owned(), appeared)));
     tree.assert_settled();
     fs::remove_dir(tree.path("include")).unwrap();
     assert_eq!(tree.run().ran(), ["a.c", "b.c", "c.c"]);

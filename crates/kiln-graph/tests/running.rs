@@ -78,7 +78,9 @@ fn events_are_one_story() {
             Event::StepFailed { label, failure, .. } => format!("failed {label}: {failure:?}"),
             Event::StepSkipped { label, .. } => format!("skipped {label}"),
             Event::TargetFinished { target, ok } => format!("target {target}: {ok}"),
-            Event::GraphFinished { ran, up_to_date, failed, skipped } => format!("{ran} {up_to_date} {failed} {skipped}"),
+            Event::StepRestored { label, .. } => format!("restored {label}"),
+            Event::CacheDamaged { .. } => "damaged".to_owned(),
+            Event::GraphFinished { ran, up_to_date, failed, skipped, .. } => format!("{ran} {up_to_date} {failed} {skipped}"),
         })
         .collect();
     insta::assert_snapshot!(story.join("\n"), @"

@@ -115,11 +115,11 @@ fn of_two_processes_the_second_waits_and_finds_all_done() {
     let mut lines = BufReader::new(first.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().unwrap(), "locked");
     let second = drive(&tree).wait_with_output().unwrap();
-    assert_eq!(lines.collect::<Vec<_>>(), ["Counts { ran: 4, up_to_date: 0, failed: 0, skipped: 0 }"]);
+    assert_eq!(lines.collect::<Vec<_>>(), ["Counts { ran: 4, up_to_date: 0, cached: 0, shared: 0, failed: 0, skipped: 0 }"]);
     let text = String::from_utf8(second.stdout).unwrap();
     let text: Vec<&str> = text.lines().collect();
     assert_eq!(text[0], format!("waiting for Some({})", first.id()));
-    assert_eq!(text.last().unwrap(), &"Counts { ran: 0, up_to_date: 4, failed: 0, skipped: 0 }");
+    assert_eq!(text.last().unwrap(), &"Counts { ran: 0, up_to_date: 4, cached: 0, shared: 0, failed: 0, skipped: 0 }");
     assert!(first.wait().unwrap().success());
     assert_eq!(tree.log().len(), 8, "each step ran once");
 }

@@ -12,7 +12,7 @@ use kiln_cuda::{ArchRequest, CudaBackend, Origin};
 use kiln_format::metadata::Builder;
 use kiln_format::variant::{Compute, Os};
 use kiln_format::{Build, Diagnostic, Level, MajorMinor, OpsId, Version};
-use kiln_graph::{Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir, WorkDirError};
+use kiln_graph::{ActionCache, Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir, WorkDirError};
 use kiln_toolchain::floor::{Floor, FloorChoice};
 use kiln_toolchain::host::{Family, HostCompiler};
 use kiln_toolchain::{LibraryExports, Provider, Provisioner, TorchToolchain};
@@ -155,6 +155,8 @@ pub struct Services<'a> {
     pub cache_dir: &'a Path,
     /// Who builds, for the metadata.
     pub builder: Builder,
+    /// Results of steps that all builds of this user share; none to run whatever is not up to date.
+    pub actions: Option<&'a ActionCache>,
     /// Stops the build.
     pub interrupt: Interrupt,
     /// Takes what happens.
@@ -284,6 +286,7 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
         jobs: prepared.options.jobs,
         keep_going: prepared.options.keep_going,
         interrupt: services.interrupt.clone(),
+        cache: services.actions.cloned(),
         ..Config::default()
     };
     let full = AtomicBool::new(false);

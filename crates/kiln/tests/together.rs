@@ -36,7 +36,7 @@ fn two_builds_of_one_project_share_the_work() {
     sandbox.started();
 
     let dir = usual().write(&sandbox.path("project"));
-    let runs = all_succeed(vec![start(&sandbox, &dir, &[], &[]), start(&sandbox, &dir, &[], &[])]);
+    let runs = all_succeed(vec![start(&sandbox, &dir, &[], &["--no-cache"]), start(&sandbox, &dir, &[], &["--no-cache"])]);
     let started = sandbox.started();
     assert_eq!((started.compiles(), started.links(), started.probes()), (4, 1, 0), "{started:?}");
     let mut ran: Vec<(u64, u64)> = runs.iter().map(|run| (run.steps().0, run.steps().1)).collect();

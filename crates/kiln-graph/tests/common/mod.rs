@@ -27,7 +27,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn counts(&self) -> (usize, usize, usize, usize) {
-        let Counts { ran, up_to_date, failed, skipped } = self.outcome.counts();
+        let Counts { ran, up_to_date, failed, skipped, .. } = self.outcome.counts();
         (ran, up_to_date, failed, skipped)
     }
 
@@ -171,4 +171,27 @@ pub(crate) fn lock(dir: &Path) -> LockedWorkDir {
 /// The file of the target `app`.
 pub(crate) fn app(graph: &Graph) -> OutputRef {
     graph.targets().find(|(name, _)| *name == "app").unwrap().1[0].clone()
+}
+
+/// Whether tests that take long are to do all of it: a part in `cargo xtask test`, all in `cargo xtask test --full`.
+pub(crate) fn is_whole() -> bool {
+    std::env::var_os("KILN_TEST_WHOLE").is_some()
+}
+
+/// Numbers that look random and are the same each time.
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    /// The numbers of `KILN_TEST_SEED`, which is printed so that a failure can be repeated.
+    #[allow(clippy::print_stdout, reason = "the output of a test that fails")]
+    pub(crate) fn of_test() -> Self {
+        let seed = std::env::var("KILN_TEST_SEED").map_or(20_260_101, |seed| seed.parse().unwrap());
+        println!("seed {seed} (KILN_TEST_SEED)");
+        Self(seed)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
 }

@@ -41,6 +41,7 @@ impl Project {
         let mut graph = self.empty_graph();
         let mut sources: Vec<String> =
             fs::read_dir(self.dir.join("src")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        sources.retain(|name| name.ends_with(".c"));
         sources.sort();
         let objects: Vec<OutputRef> = sources
             .iter()

@@ -1,7 +1,7 @@
 //! A deterministic recording compiler, and a driver of the executor that tests may kill. For tests only.
 //!
 //! `compile --out FILE [--dep FILE] [-I DIR].. SOURCE..` writes the text of its sources with `#include NAME` lines
-//! replaced, and what else the sources tell it to do in lines that begin with `@`. It appends a line when it starts and
+//! replaced, words of `-DWORD=TEXT` replaced, and what else the sources tell it to do in lines that begin with `@`. It appends a line when it starts and
 //! one when it ends to the file that `RECORD_LOG` names.
 
 #![expect(
@@ -32,6 +32,7 @@ fn main() {
 #[derive(Default)]
 struct Compiler {
     include: Vec<PathBuf>,
+    defines: Vec<(String, String)>,
     read: Vec<PathBuf>,
     text: String,
     keep_output: bool,
@@ -48,7 +49,12 @@ fn compile(args: &[String]) {
         match arg.as_str() {
             "--out" => out = args.next(),
             "--dep" => dep = args.next(),
-            "-I" => compiler.include.push(args.next().unwrap().into()),
+            "-I" | "-isystem" => compiler.include.push(args.next().unwrap().into()),
+            "--tag" => compiler.text += &format!("tag {}\n", args.next().unwrap()),
+            define if define.starts_with("-D") => {
+                let (word, text) = define[2..].split_once('=').unwrap();
+                compiler.defines.push((word.to_owned(), text.to_owned()));
+            }
             source if !source.starts_with('-') => sources.push(PathBuf::from(source)),
             other => panic!("unknown option {other}"),
         }
@@ -98,6 +104,7 @@ impl Compiler {
                     rustix::process::kill_process(rustix::process::getpid(), signal).unwrap();
                 }
                 "@print" => println!("{rest}"),
+                "@warn" => eprintln!("{}: {rest}", file.display()),
                 "@eprint" => eprintln!("{rest}"),
                 "@env" => self.text += &format!("{rest}={:?}\n", std::env::var(rest)),
                 "@cwd" => self.text += &format!("{}\n", std::env::current_dir().unwrap().display()),
@@ -116,7 +123,17 @@ impl Compiler {
                 "@no-output" => self.keep_output = false,
                 "@no-depfile" => self.keep_depfile = false,
                 "@empty-depfile" => self.empty_depfile = true,
-                _ => self.text += &format!("{line}\n"),
+                "@has" => {
+                    let near = file.parent().unwrap().join(rest.trim_matches('"'));
+                    let dirs = self.include.iter().map(|dir| dir.join(rest.trim_matches(['<', '>', '"'])));
+                    let found = Some(near).filter(|_| rest.starts_with('"')).into_iter().chain(dirs).any(|path| path.exists());
+                    self.text += &format!("{found}\n");
+                }
+                _ => {
+                    let known = |word: &str| self.defines.iter().find(|(known, _)| known == word).map(|(_, text)| text.clone());
+                    let words: Vec<String> = line.split(' ').map(|word| known(word).unwrap_or_else(|| word.to_owned())).collect();
+                    self.text += &format!("{}\n", words.join(" "));
+                }
             }
         }
     }

@@ -146,8 +146,8 @@ fn a_unit_that_uses_torch() {
     -DUSE_C10D_GLOO
     -DUSE_RPC
     -DUSE_TENSORPIPE
-    -DTORCH_EXTENSION_NAME=_relu_cpu_1
     -DPy_LIMITED_API=3
+    -DTORCH_EXTENSION_NAME=_relu_cpu_1
     -D_relu_cpu_1_EXPORTS
     -I{project}/cpu
     -I{project}/csrc

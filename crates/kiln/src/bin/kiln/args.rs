@@ -54,6 +54,8 @@ pub(crate) enum Command {
     /// Build variants into `build/`
     #[command(visible_alias = "build-and-copy")]
     Build(Build),
+    /// The action cache: results of steps that all your builds share
+    Cache(Cache),
     /// Check what was built: projects, variants, shared objects
     Check(Check),
     /// Check the shared objects of all built variants
@@ -140,9 +142,15 @@ pub(crate) struct Build {
     /// Print each command before it runs
     #[arg(long)]
     pub(crate) print_commands: bool,
-    /// Say why each step ran
+    /// Say why each step ran, or where its result comes from
     #[arg(long)]
     pub(crate) explain: bool,
+    /// Say more, such as what was found damaged in the cache
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Run steps that other builds of yours have run already, and keep no results for others
+    #[arg(long)]
+    pub(crate) no_cache: bool,
     /// Form of the messages
     #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
     pub(crate) message_format: MessageFormat,
@@ -357,6 +365,34 @@ pub(crate) enum ToolchainCommand {
         /// Release, `torch==X.Y.Z`
         release: String,
     },
+}
+
+/// `kiln cache`.
+#[derive(Debug, Args)]
+pub(crate) struct Cache {
+    #[command(subcommand)]
+    pub(crate) command: CacheCommand,
+}
+
+/// What to do with the action cache.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Print what is in it and where it lies
+    Stats {
+        /// Form of the report
+        #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
+        format: ReportFormat,
+    },
+    /// Remove what was not used for longest, until it is small enough
+    Prune {
+        /// How much may stay: bytes, or a number with k, M, G or T (powers of 1000)
+        #[arg(long, value_name = "SIZE")]
+        max_size: Option<String>,
+    },
+    /// Remove everything
+    Clean,
+    /// Read every file, and remove those that are not what was written; fails if there are any
+    Verify,
 }
 
 /// `kiln update-build`.

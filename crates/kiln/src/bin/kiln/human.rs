@@ -7,18 +7,28 @@ use std::time::Instant;
 
 use kiln::Event;
 use kiln::build_error::Report;
-use kiln_graph::{Failure, Reason, StepId};
+use kiln_graph::{Failure, Origin, Reason, StepId};
 use kiln_toolchain::FetchEvent;
 
 use crate::printer::Printer;
 use crate::remarks::remark_text;
 
+/// How much is said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Detail {
+    /// Each command before it runs.
+    pub(crate) commands: bool,
+    /// Why each step ran, or why it did not.
+    pub(crate) explain: bool,
+    /// What most users need not know.
+    pub(crate) verbose: bool,
+}
+
 /// Writes the event stream as text.
 #[derive(Debug)]
 pub(crate) struct HumanReporter<'a> {
     printer: &'a Printer,
-    print_commands: bool,
-    explain: bool,
+    detail: Detail,
     directory: Option<PathBuf>,
     state: Mutex<State>,
 }
@@ -42,8 +52,8 @@ struct State {
 
 impl<'a> HumanReporter<'a> {
     /// A reporter. Commands that are shown run in `directory`; none when that is where the user is.
-    pub(crate) fn new(printer: &'a Printer, print_commands: bool, explain: bool, directory: Option<PathBuf>) -> Self {
-        Self { printer, print_commands, explain, directory, state: Mutex::new(State::default()) }
+    pub(crate) fn new(printer: &'a Printer, detail: Detail, directory: Option<PathBuf>) -> Self {
+        Self { printer, detail, directory, state: Mutex::new(State::default()) }
     }
 
     /// Tells the order of the graph's steps. What they have to say is shown in this order, however many run at once.
@@ -109,19 +119,38 @@ impl<'a> HumanReporter<'a> {
                 state.total = *steps;
             }
             G::StepUpToDate { step, label, verb } => {
-                if self.explain {
+                if self.detail.explain {
                     self.printer.status("Fresh", &format!("{label} ({})", verb.to_lowercase()));
                 }
                 self.ended(&mut state, step, Vec::new());
             }
+            G::StepRestored { step, verb, label, reason, origin, output } => {
+                if self.detail.explain {
+                    let verb = verb.to_lowercase();
+                    let (origin, from) = match origin {
+                        Origin::Cache => ("Cached", String::new()),
+                        Origin::Step { step } => ("Shared", format!(", equal to {}", step.as_str().get(..8).unwrap_or_default())),
+                    };
+                    self.printer.status(origin, &format!("{label} ({verb}: {}{from})", because(reason)));
+                }
+                self.ended(&mut state, step, output.clone());
+            }
+            G::CacheDamaged { files } => {
+                if self.detail.verbose {
+                    for file in files {
+                        self.printer.warning(&format!("`{}` of the action cache was damaged and was removed", file.display()));
+                    }
+                }
+                return;
+            }
             G::StepStarted { step, verb, label, reason, command } => {
                 state.running.insert(step.clone(), label.clone());
-                if self.explain {
+                if self.detail.explain {
                     self.printer.status(verb, &format!("{label} ({})", because(reason)));
                 } else if command.is_some() {
                     self.printer.status(verb, label);
                 }
-                if let (true, Some(command)) = (self.print_commands, command) {
+                if let (true, Some(command)) = (self.detail.commands, command) {
                     self.printer.status("Running", &self.command(command));
                 }
             }
@@ -198,7 +227,7 @@ impl<'a> HumanReporter<'a> {
             Failure::Spawn { message } | Failure::Io { message } => message.clone(),
         };
         let command = match command {
-            Some(command) if !self.print_commands => format!("  command: {}\n", self.command(command)),
+            Some(command) if !self.detail.commands => format!("  command: {}\n", self.command(command)),
             _ => String::new(),
         };
         let mut text = self.printer.error_text(code(failure), &format!("failed to {doing} `{label}`: {how}"), &[], None);
@@ -247,7 +276,7 @@ fn signal_name(signal: i32) -> String {
 }
 
 /// Bytes as MB of 10^6 bytes, as registries and specifications count them.
-fn megabytes(bytes: u64) -> String {
+pub(crate) fn megabytes(bytes: u64) -> String {
     let tenths = bytes.div_ceil(100_000);
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
@@ -263,6 +292,7 @@ fn because(reason: &Reason) -> String {
     match reason {
         Reason::NoRecord => "never ran with these arguments".to_owned(),
         Reason::InputChanged { input } => format!("`{input}` changed"),
+        Reason::InputAppeared { input } => format!("`{input}` is new"),
         Reason::InputMissing { input } => format!("`{input}` is gone"),
         Reason::OutputMissing { output } => format!("its output `{output}` is gone"),
         Reason::OutputAltered { output } => format!("its output `{output}` was altered"),

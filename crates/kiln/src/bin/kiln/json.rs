@@ -73,6 +73,11 @@ fn graph_value(event: &kiln_graph::Event) -> Value {
         G::StepUpToDate { step, verb, label } => {
             json!({"reason": "step-up-to-date", "step": step.as_str(), "verb": verb, "label": label})
         }
+        G::StepRestored { step, verb, label, reason, origin, output } => json!({
+            "reason": "step-restored", "step": step.as_str(), "verb": verb, "label": label, "cause": reason, "origin": origin,
+            "output": text(output),
+        }),
+        G::CacheDamaged { files } => json!({"reason": "cache-damaged", "files": files}),
         G::StepStarted { step, verb, label, reason, command } => {
             json!({"reason": "step-started", "step": step.as_str(), "verb": verb, "label": label, "cause": reason, "command": command})
         }
@@ -86,8 +91,9 @@ fn graph_value(event: &kiln_graph::Event) -> Value {
         }),
         G::StepSkipped { step, verb, label } => json!({"reason": "step-skipped", "step": step.as_str(), "verb": verb, "label": label}),
         G::TargetFinished { target, ok } => json!({"reason": "target-finished", "target": target, "ok": ok}),
-        G::GraphFinished { ran, up_to_date, failed, skipped } => {
-            json!({"reason": "graph-finished", "ran": ran, "up_to_date": up_to_date, "failed": failed, "skipped": skipped})
-        }
+        G::GraphFinished { ran, up_to_date, cached, shared, failed, skipped } => json!({
+            "reason": "graph-finished", "ran": ran, "up_to_date": up_to_date, "cached": cached, "shared": shared, "failed": failed,
+            "skipped": skipped,
+        }),
     }
 }

@@ -44,6 +44,7 @@ fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, F
     let settings = Settings::new(&cli.global, environment)?;
     match cli.command {
         Command::Build(args) => commands::build::run(&args, &settings, printer),
+        Command::Cache(args) => commands::cache::run(&args.command, &settings, printer),
         Command::Check(args) => commands::check::run(&args, printer),
         Command::CheckAbi(args) => commands::check::abi(&args, printer),
         Command::CheckBuilds(args) => commands::check::builds(&args, printer),

@@ -12,6 +12,7 @@ use kiln::matrix::Target;
 use kiln::settings_file;
 use kiln_format::Spanned;
 use kiln_format::metadata::Builder;
+use kiln_graph::{ActionCache, DEFAULT_CACHE_LIMIT};
 use kiln_toolchain::{
     AgentOptions, BuiltInIndex, IndexSettings, Netrc, Network, PipFile, ProvisionOptions, RetryPolicy, TorchIndexSettings, Trust,
     UreqTransport, ask_pip, certificate_files, default_index, pip_config_paths, proxies, torch_index,
@@ -60,6 +61,15 @@ impl Settings {
                     .hint("name one with `--cache-dir DIR`"))
             }
         }
+    }
+
+    /// The action cache of this user.
+    pub(crate) fn actions(&self, cache_dir: &Path) -> Result<ActionCache, Failure> {
+        let limit = match self.environment.get("KILN_CACHE_SIZE") {
+            None => DEFAULT_CACHE_LIMIT,
+            Some(text) => size(text).ok_or_else(|| Failure::usage(format!("KILN_CACHE_SIZE is `{text}`: {SIZE_FORM}")))?,
+        };
+        Ok(ActionCache::new(cache_dir.join("actions-v1"), limit))
     }
 
     pub(crate) fn provision_options(&self, cache_dir: PathBuf) -> ProvisionOptions {
@@ -157,6 +167,48 @@ impl Settings {
         match self.environment.get("MAX_JOBS") {
             Some(text) => text.trim().parse().map_err(|_| Failure::usage(format!("MAX_JOBS is `{text}`: it must be a number from 1 on"))),
             None => Ok(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
+        }
+    }
+}
+
+/// How a size is written, for messages.
+pub(crate) const SIZE_FORM: &str = "it must be a number of bytes, or a number with k, M, G or T";
+
+/// A size as typed, in bytes: a number, with k, M, G or T for powers of 1000, or Ki, Mi, Gi or Ti for powers of 1024; `B` may follow.
+pub(crate) fn size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let text = text.strip_suffix('B').unwrap_or(text);
+    let (text, base) = text.strip_suffix('i').map_or((text, 1000_u64), |text| (text, 1024));
+    let (number, power) = match text.char_indices().last()? {
+        (at, 'k' | 'K') => (text.get(..at)?, 1),
+        (at, 'M') => (text.get(..at)?, 2),
+        (at, 'G') => (text.get(..at)?, 3),
+        (at, 'T') => (text.get(..at)?, 4),
+        _ if base == 1000 => (text, 0),
+        _ => return None,
+    };
+    let unit = base.checked_pow(power)?;
+    let (whole, tenths) = match number.trim().split_once('.') {
+        None => (number.trim(), 0),
+        Some((whole, digit)) if digit.len() == 1 => (whole, digit.parse::<u64>().ok()?),
+        Some(_) => return None,
+    };
+    whole.parse::<u64>().ok()?.checked_mul(unit)?.checked_add(unit / 10 * tenths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_are_read_as_typed() {
+        for (text, bytes) in
+            [("0", 0), ("5G", 5_000_000_000), ("1.5 GB", 1_500_000_000), ("512MiB", 536_870_912), ("7k", 7000), ("12B", 12)]
+        {
+            assert_eq!(size(text), Some(bytes), "{text}");
+        }
+        for text in ["", "G", "-1", "1.25G", "5X", "3i", "99999999999T", "1 2"] {
+            assert_eq!(size(text), None, "{text}");
         }
     }
 }

@@ -17,7 +17,7 @@ use kiln_toolchain::{Catalog, Provisioner, TorchToolchain};
 
 use crate::args::{Build, MessageFormat};
 use crate::exit::{Exit, Failure};
-use crate::human::{HumanReporter, quoted};
+use crate::human::{Detail, HumanReporter, quoted};
 use crate::json::JsonReporter;
 use crate::printer::Printer;
 use crate::settings::Settings;
@@ -35,7 +35,8 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
 
     let root = &checked.project.root;
     let directory = (*root != settings.environment.current_dir).then(|| root.clone());
-    let human = HumanReporter::new(printer, args.print_commands, args.explain, directory);
+    let human =
+        HumanReporter::new(printer, Detail { commands: args.print_commands, explain: args.explain, verbose: args.verbose }, directory);
     let json = JsonReporter::new(printer);
     let report = |event: &Event| match args.message_format {
         MessageFormat::Human => human.event(event),
@@ -71,6 +72,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let devices = || ask_devices(settings.environment.find_program(&[DEVICES.0]));
     let arch = args.arch.as_ref().map(|list| arch_request(list, &devices)).transpose();
     let arch = arch.map_err(|error| Failure { exit: Exit::Usage, ..Failure::new("arch", error.to_string()) })?;
+    let actions = if args.no_cache { None } else { Some(settings.actions(&cache_dir)?) };
     let services = Services {
         cuda,
         provisioner: &provisioner,
@@ -80,6 +82,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         ambient: &settings.ambient(),
         cache_dir: &cache_dir,
         builder: Settings::builder(),
+        actions: actions.as_ref(),
         interrupt: interrupt.clone(),
         events: &report,
     };
@@ -162,14 +165,21 @@ fn finish(report: &BuildReport, started: Instant, format: MessageFormat, printer
     let seconds = format!("{:.1} s", started.elapsed().as_secs_f64());
     match exit {
         Exit::Success if format == MessageFormat::Human => {
-            let counts = format!(
-                "{} of {} ({} changed), {} ran, {} up to date, in {seconds}",
+            let mut counts = format!(
+                "{} of {} ({} changed), {} ran, {} up to date",
                 report.built,
                 count(report.built + report.failed, "variant"),
                 report.changed,
                 count(steps.ran, "step"),
                 steps.up_to_date,
             );
+            let elsewhere = steps.cached + steps.shared;
+            if elsewhere > 0 {
+                counts += &format!(", {} from the cache, {} shared", steps.cached, steps.shared);
+                // Of the steps that had something to do, those that had not to run.
+                counts += &format!(" ({} % hits)", 100 * elsewhere / (elsewhere + steps.ran));
+            }
+            counts += &format!(", in {seconds}");
             printer.status("Finished", &counts);
         }
         Exit::Success => {}
@@ -189,7 +199,7 @@ fn finish(report: &BuildReport, started: Instant, format: MessageFormat, printer
         printer.object(&serde_json::json!({
             "reason": "build-finished", "success": exit == Exit::Success, "built": report.built, "changed": report.changed,
             "failed": report.failed, "interrupted": report.interrupted,
-            "steps": {"ran": steps.ran, "up_to_date": steps.up_to_date, "failed": steps.failed, "skipped": steps.skipped},
+            "steps": {"ran": steps.ran, "up_to_date": steps.up_to_date, "cached": steps.cached, "shared": steps.shared, "failed": steps.failed, "skipped": steps.skipped},
         }));
     }
     exit

@@ -1,6 +1,7 @@
 //! One module per command: resolved values in, an exit code out.
 
 pub(crate) mod build;
+pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod check_config;
 pub(crate) mod hash;

@@ -9,7 +9,7 @@ use kiln_toolchain::{Catalog, Provisioner};
 
 use crate::args::{ReportFormat, ToolchainCommand};
 use crate::exit::{Exit, Failure};
-use crate::human::HumanReporter;
+use crate::human::{Detail, HumanReporter};
 use crate::printer::Printer;
 use crate::settings::Settings;
 use crate::signals;
@@ -17,7 +17,7 @@ use crate::signals;
 pub(crate) fn run(command: &ToolchainCommand, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     let cache_dir = settings.cache_dir(None)?;
     let network = || settings.network(&cache_dir, None);
-    let human = HumanReporter::new(printer, false, false, None);
+    let human = HumanReporter::new(printer, Detail::default(), None);
     let fetching = |event| human.event(&Event::Fetch(event));
     let catalog = Catalog::embedded()?;
     let interrupt = Interrupt::new();

@@ -1,0 +1,73 @@
+//! `kiln cache`.
+
+use std::io::Write as _;
+
+use kiln_graph::ActionCache;
+
+use crate::args::{CacheCommand, ReportFormat};
+use crate::exit::{Exit, Failure};
+use crate::human::megabytes;
+use crate::printer::Printer;
+use crate::settings::{SIZE_FORM, Settings, size};
+
+pub(crate) fn run(command: &CacheCommand, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
+    let cache = settings.actions(&settings.cache_dir(None)?)?;
+    let failed = |what: &str| {
+        let message = format!("the action cache `{}` cannot be {what}", cache.dir().display());
+        move |cause: std::io::Error| Failure::new("cache", message).caused_by(cause.to_string())
+    };
+    match command {
+        CacheCommand::Stats { format } => stats(&cache, *format, printer).map_err(failed("read")),
+        CacheCommand::Prune { max_size } => {
+            let limit = match max_size {
+                None => cache.limit(),
+                Some(text) => size(text).ok_or_else(|| Failure::usage(format!("`--max-size {text}`: {SIZE_FORM}")))?,
+            };
+            let pruned = cache.prune(limit).map_err(failed("made smaller"))?;
+            let text = format!("{} files, {}; {} are left", pruned.removed.files, megabytes(pruned.removed.bytes), megabytes(pruned.left));
+            printer.status("Removed", &text);
+            Ok(Exit::Success)
+        }
+        CacheCommand::Clean => {
+            let pruned = cache.clean().map_err(failed("removed"))?;
+            printer.status("Removed", &format!("{} files, {}", pruned.removed.files, megabytes(pruned.removed.bytes)));
+            Ok(Exit::Success)
+        }
+        CacheCommand::Verify => {
+            let verified = cache.verify().map_err(failed("verified"))?;
+            for (files, what) in [(&verified.damaged, "was damaged"), (&verified.incomplete, "lacked files")] {
+                for file in files {
+                    printer.warning(&format!("`{}` {what} and was removed", file.display()));
+                }
+            }
+            printer.status("Verified", &format!("{} files", verified.sound));
+            match verified.damaged.len() + verified.incomplete.len() {
+                0 => Ok(Exit::Success),
+                bad => Err(Failure::new("cache-damaged", format!("{bad} files of the action cache were not what was written"))
+                    .hint("what they stood for is made again when it is needed; look for a failing disk if this comes back")),
+            }
+        }
+    }
+}
+
+fn stats(cache: &ActionCache, format: ReportFormat, printer: &Printer) -> std::io::Result<Exit> {
+    let stats = cache.stats()?;
+    printer.stdout(|out| match format {
+        ReportFormat::Json => writeln!(
+            out,
+            "{}",
+            serde_json::json!({
+                "directory": cache.dir(), "limit_bytes": cache.limit(), "bytes": stats.bytes(), "steps": stats.manifests.files,
+                "results": stats.results.files, "files": stats.blobs.files,
+            })
+        ),
+        ReportFormat::Human => {
+            writeln!(out, "directory: {}", cache.dir().display())?;
+            writeln!(out, "size:      {} of {}", megabytes(stats.bytes()), megabytes(cache.limit()))?;
+            writeln!(out, "steps:     {}", stats.manifests.files)?;
+            writeln!(out, "results:   {}", stats.results.files)?;
+            writeln!(out, "files:     {}", stats.blobs.files)
+        }
+    });
+    Ok(Exit::Success)
+}
