@@ -31,6 +31,10 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
     progress.stage(stages, "properties, many cases", || {
         cargo_tests(cargo(workspace).env("PROPTEST_CASES", PROPERTY_CASES).args(["test", "--workspace", "--locked", "--release"]))
     });
+    progress.stage(stages, "engine: random edits, kills, damage", || {
+        let mut test = cargo(workspace);
+        cargo_tests(test.env("KILN_TEST_WHOLE", "1").args(["test", "--locked", "--release", "--package", "kiln-graph"]))
+    });
     for target in fuzz_targets(workspace)? {
         progress.stage(stages, &format!("fuzz {target}"), || fuzz(workspace, &target));
     }

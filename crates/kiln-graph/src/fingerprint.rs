@@ -11,6 +11,8 @@
 //! | working directory | as `root/path` | | relative arguments and depfiles depend on it |
 //! | `env` | yes | | it may decide the result: the program sees nothing else |
 //! | `ambient` environment (`PATH`, `TMPDIR`) | no | no | it differs from machine to machine and must not decide the result |
+//! | scope of an argument | yes | | the cache asks when it matters; a step is what its description says |
+//! | names that must not appear where the program looked in vain | no | yes | a new header in front of another, `__has_include` |
 //! | `tool` identity of the program | yes | | another compiler makes other objects; a replaced one under the same path has another identity |
 //! | path of the program | no | no | equal tools in different places are the same tool |
 //! | name, version and key of a builtin | yes | | they stand for its code and its parameters |
@@ -31,7 +33,8 @@
 //! tag byte. No value of one field can be read as another's. `FORMAT` is raised when the serialisation changes meaning.
 //!
 //! Known limits:
-//! - A header that *appears* on the include path before the one that was used is not in the depfile, and so not noticed.
+//! - A header that appears in one of the compiler's own directories before the one that was used is not noticed; in all others it is, see
+//!   `trace.rs`.
 //! - A program that reads a file and does not say so, in arguments or depfile, has an input that nobody knows.
 //! - A program that embeds the path of its own output makes different bytes in each run.
 //! - The digest is cut to 128 bits: enough against accidents, and nobody gains by forging a step of his own.

@@ -14,7 +14,9 @@
 //! | `executor`, `schedule` | threads, and which step is next |
 //! | `run` | one step from its check to its record: **what a killed process leaves, and why that is enough** |
 //! | `check`, `record`, `content`, `place` | whether outputs are current, by the content of all that was read and made |
-//! | `depfile` | what a compiler says it read |
+//! | `depfile`, `inputs` | what a compiler says it read |
+//! | `scan`, `search`, `trace` | what it looked for beside that: **what else has to stay as it is** |
+//! | `cache`, `reuse` | results of other projects, checkouts and variants: **what enters which key, and why** |
 //! | `process`, `room` | programs in groups of their own, in directories of their own |
 //! | `workdir`, `interrupt`, `outcome`, `event` | the lock and what is kept, how to stop, what happened |
 

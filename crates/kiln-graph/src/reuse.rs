@@ -192,11 +192,12 @@ impl Run<'_> {
         }
         let places: Option<Vec<Place>> = set.places.iter().map(|place| concrete(place, &step.slots)).collect();
         let places = places?;
+        let counting: Vec<&Scope> = step.slots.iter().zip(&set.slots).filter(|(_, (_, counts))| *counts).map(|(slot, _)| slot).collect();
         let mut scoped = Vec::new();
         for (slot, (word, counts)) in step.slots.iter().zip(&set.slots) {
             if let Scope::Word(now) = slot
                 && word.as_deref() != Some(&**now)
-                && (*counts || self.is_mentioned(node, now, &places))
+                && (*counts || self.is_mentioned(node, now, &places, &counting))
             {
                 return None;
             }
@@ -220,9 +221,9 @@ impl Run<'_> {
         path.is_some_and(|path| watch.broken_by(&self.files.listing(&path)).is_none())
     }
 
-    fn is_mentioned(&self, node: &Node, word: &str, places: &[Place]) -> bool {
+    fn is_mentioned(&self, node: &Node, word: &str, places: &[Place], counting: &[&Scope]) -> bool {
         let Action::Run(program) = &node.step.action else { return false };
-        in_arguments(program, word)
+        in_arguments(program, word, counting)
             || places.iter().any(|place| {
                 let text = self.places.path(place).filter(|path| path.is_file()).map(fs::read);
                 match text {
@@ -382,13 +383,23 @@ impl Run<'_> {
     /// For each slot of a step that ran, whether its arguments count.
     pub(crate) fn counts(&self, node: &Node, step: &Cacheable, read: &[Place], words: &[bool], in_riddles: bool) -> Vec<bool> {
         let Action::Run(program) = &node.step.action else { return Vec::new() };
-        let counts = |scope: &Scope| match scope {
-            Scope::Word(word) => {
-                self.scans.word(word).and_then(|at| words.get(at)).is_none_or(|found| *found) || in_arguments(program, word)
-            }
+        let read_it = |scope: &Scope| match scope {
+            Scope::Word(word) => self.scans.word(word).and_then(|at| words.get(at)).is_none_or(|found| *found),
             Scope::Root(root) => in_riddles || read.iter().any(|place| matches!(place, Place::Root { root: of, .. } if of == root)),
         };
-        step.slots.iter().map(counts).collect()
+        let mut counts: Vec<bool> = step.slots.iter().map(read_it).collect();
+        // An argument that counts may bring in the word of another one.
+        loop {
+            let counting: Vec<&Scope> = step.slots.iter().zip(&counts).filter(|(_, counts)| **counts).map(|(slot, _)| slot).collect();
+            let brought = step.slots.iter().zip(&counts).position(|(slot, counts)| match slot {
+                Scope::Word(word) => !counts && in_arguments(program, word, &counting),
+                Scope::Root(_) => false,
+            });
+            match brought.and_then(|at| counts.get_mut(at)) {
+                Some(brought) => *brought = true,
+                None => return counts,
+            }
+        }
     }
 
     /// Whether the texts that the step is sure to read, as far as they lead, ask for something below a scoped root. A guess.
@@ -449,10 +460,14 @@ impl Run<'_> {
     }
 }
 
-/// Whether an argument without this very scope mentions `word`.
-fn in_arguments(program: &Program, word: &str) -> bool {
-    let other = |arg: &&Arg| !matches!(arg.scope(), Some(Scope::Word(scope)) if **scope == *word);
-    program.args.iter().filter(other).flat_map(|arg| &arg.0).any(|piece| match piece {
+/// Whether an argument mentions `word` that counts: one without a scope, or with one of `counting`.
+fn in_arguments(program: &Program, word: &str, counting: &[&Scope]) -> bool {
+    let counts = |arg: &&Arg| match arg.scope() {
+        None => true,
+        Some(Scope::Word(own)) if **own == *word => false,
+        Some(scope) => counting.contains(&scope),
+    };
+    program.args.iter().filter(counts).flat_map(|arg| &arg.0).any(|piece| match piece {
         Piece::Text(text) => mentions(text.as_bytes(), word.as_bytes()),
         _ => false,
     })

@@ -11,6 +11,8 @@ use common::{Numbers, Tree};
 
 /// How often the build is killed.
 const POINTS: u64 = 60;
+/// The same in a whole run.
+const ALL_POINTS: u64 = 500;
 
 /// Removes a part of the work directory, which a killed process may not have made again yet.
 fn remove(tree: &Tree, part: &str) {
@@ -37,7 +39,8 @@ fn killed_anywhere() {
     let mut longest = start.elapsed();
 
     let (mut killed, mut ended) = (0, 0);
-    for point in 0..POINTS {
+    let points = if common::is_whole() { ALL_POINTS } else { POINTS };
+    for point in 0..points {
         // Edits, reverts and damage, so that records are old, new, or lie.
         match numbers.below(6) {
             0 => tree.write("include/one.h", &format!("one {}\n", numbers.below(2))),
@@ -69,5 +72,5 @@ fn killed_anywhere() {
     assert!(tree.run().outcome.is_ok());
     tree.assert_settled();
     println!("{killed} killed, {ended} had ended");
-    assert!(killed > POINTS / 3, "only {killed} of {POINTS} were killed before they ended");
+    assert!(killed > points / 3, "only {killed} of {points} were killed before they ended");
 }

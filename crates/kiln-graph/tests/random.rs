@@ -231,10 +231,10 @@ fn many_steps(by: By, steps: usize) {
 
 #[test]
 fn the_recorder_never_sees_a_difference() {
-    many_steps(By::Recorder, if common::is_whole() { 2000 } else { 150 });
+    many_steps(By::Recorder, if common::is_whole() { 2000 } else { 80 });
 }
 
 #[test]
 fn gcc_never_sees_a_difference() {
-    many_steps(By::Gcc, if common::is_whole() { 200 } else { 30 });
+    many_steps(By::Gcc, if common::is_whole() { 50 } else { 15 });
 }
