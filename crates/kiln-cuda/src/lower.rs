@@ -59,7 +59,8 @@ pub(crate) fn compile(lowering: &mut Lowering<'_>, unit: &Unit<'_>) -> Result<Ob
     }
     args.push(Arg::from("--expt-relaxed-constexpr"));
     args.extend(capabilities.iter().map(|capability| Arg::from(gencode(capability))));
-    args.extend(profile.defines.iter().map(|define| Arg::from(define_arg(define))));
+    // Whether nvcc hides a define that no text mentions from what it makes is not known: all of them count always.
+    args.extend(profile.defines.iter().chain(&profile.scoped_defines).map(|define| Arg::from(define_arg(define))));
     args.extend(component.include_dirs.iter().map(|dir| include("-I", lowering, dir)));
     if let Some(step) = &profile.generated_headers {
         args.push(Arg::text("-I\"").with(Piece::OutputDir(step.clone())).and("\""));
