@@ -122,7 +122,7 @@ impl UserFlags {
                     }
                     continue;
                 }
-                "-rdc" | "--relocatable-device-code" => read.relocatable = value != Some("false"),
+                "-rdc" | "--relocatable-device-code" => read.relocatable = is_relocatable(flag),
                 "-dc" | "--device-c" => {
                     // Compiles and stops, as every step does here; what is left of it is that code is relocatable.
                     read.relocatable = true;
@@ -150,6 +150,12 @@ impl UserFlags {
         }
         Ok(read)
     }
+}
+
+/// Whether a flag, with its value, asks for relocatable device code.
+pub fn is_relocatable(flag: &str) -> bool {
+    let (name, value) = flag.split_once('=').unwrap_or((flag, "true"));
+    matches!(name, "-rdc" | "--relocatable-device-code" | "-dc" | "--device-c") && value != "false"
 }
 
 fn refused_compression(flag: &str, toolkit: MajorMinor) -> BackendError {

@@ -18,4 +18,5 @@ mod verify;
 
 pub use backend::CudaBackend;
 pub use capability::{ArchRequest, ArchRequestError, NATIVE};
+pub use flags::is_relocatable;
 pub use toolkit::{CudaToolkit, HostLimits, Origin, ToolkitError};

@@ -9,19 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kiln_cuda::{ArchRequest, CudaBackend, Origin};
+use kiln_format::build::KernelOptions;
 use kiln_format::metadata::Builder;
 use kiln_format::variant::{Compute, Os};
-use kiln_format::{Build, Diagnostic, Level, MajorMinor, OpsId, Version};
+use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Version};
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir, WorkDirError};
 use kiln_toolchain::floor::{Floor, FloorChoice};
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{LibraryExports, Provider, Provisioner, TorchToolchain};
+use kiln_toolchain::{CudaUse, LibraryExports, Provider, Provisioner, TorchToolchain};
 
 use crate::backends::Backends;
 use crate::build_error::{BuildError, Report};
 use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
 use crate::config_check;
-use crate::cuda::CudaToolkits;
+use crate::cuda::{CudaToolkits, Wanted};
 use crate::disk;
 use crate::event::Event;
 use crate::floor;
@@ -209,7 +210,8 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     }
     let filters = with_system_torch(options.filters.clone(), &services.torch);
     let with_toolkit = |selected: &Selected| {
-        can_build(selected).and_then(|()| cuda_release(selected).map_or(Ok(()), |release| services.cuda.has(release)))
+        can_build(selected)
+            .and_then(|()| cuda_release(selected).map_or(Ok(()), |release| services.cuda.has(release, &platform(options.target))))
     };
     let selection = checked.choose(options.target, options.set, &filters, &with_toolkit)?;
     if selection.variants.is_empty() {
@@ -246,8 +248,10 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         torch.insert(release, toolchain);
     }
     let mut backends = Backends::default();
+    let cuda_uses = cuda_uses(build, &selection.variants);
     for release in compiled().filter_map(cuda_release).collect::<BTreeSet<_>>() {
-        backends.add_cuda(release, CudaBackend::new(services.cuda.toolkit(release)?, options.arch.clone()));
+        let wanted = Wanted { release, platform: &platform(options.target), uses: cuda_uses.clone(), fetch: options.fetch };
+        backends.add_cuda(release, CudaBackend::new(services.cuda.toolkit(&wanted)?, options.arch.clone()));
     }
     let choice = checked.project.settings.floor.as_ref().map(|floor| floor.value).unwrap_or_default();
     let floor = match &host {
@@ -461,6 +465,22 @@ fn cuda_release(selected: &Selected) -> Option<MajorMinor> {
         Compute::Cuda(release) => Some(release),
         _ => None,
     }
+}
+
+/// What the variants for CUDA need of a toolkit beside its compilers.
+fn cuda_uses(build: &Build, variants: &[Selected]) -> Vec<CudaUse> {
+    let mut uses = Vec::new();
+    let flags = build.kernels_for(BackendName::Cuda).filter_map(|kernel| match &kernel.options {
+        KernelOptions::Cuda { flags, .. } => Some(flags),
+        _ => None,
+    });
+    if flags.flatten().any(|flag| kiln_cuda::is_relocatable(&flag.value)) {
+        uses.push(CudaUse::DeviceLink);
+    }
+    if variants.iter().any(|variant| variant.kind == Kind::Torch && cuda_release(variant).is_some()) {
+        uses.push(CudaUse::TorchHeaders);
+    }
+    uses
 }
 
 /// What the catalog calls the platform of `target`.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kiln_cuda::{ArchRequest, CudaToolkit, NATIVE, ToolkitError};
-use kiln_format::MajorMinor;
+use kiln_format::{MajorMinor, Version};
 use kiln_toolchain::discover::{Candidate, KitKind, View, find, identity};
+use kiln_toolchain::{Catalog, CudaToolkit as CatalogToolkit, CudaUse, Provisioner};
 use thiserror::Error;
 
 use crate::build_error::BuildError;
@@ -14,8 +15,12 @@ use crate::build_error::BuildError;
 pub const OPTION: &str = "--cuda-from";
 
 /// The CUDA toolkits that a build can have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct CudaToolkits<'a> {
+    /// Toolkits whose compilers wheels carry.
+    pub catalog: &'a Catalog,
+    /// Fetches wheels.
+    pub provisioner: &'a Provisioner<'a>,
     /// The directory that was named; nothing else counts then.
     pub named: Option<&'a Path>,
     /// The caller's environment.
@@ -24,9 +29,22 @@ pub struct CudaToolkits<'a> {
     pub cache_dir: &'a Path,
 }
 
+/// Which toolkit a variant wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// The release.
+    pub release: MajorMinor,
+    /// What the machine is called in the catalog: `linux-x86_64`.
+    pub platform: &'a str,
+    /// What it is wanted for, beside compiling.
+    pub uses: Vec<CudaUse>,
+    /// Whether it may be fetched; a plan does without its files.
+    pub fetch: bool,
+}
+
 impl CudaToolkits<'_> {
-    /// The releases that can be built with: of the directory that was named, or else of every toolkit that is found.
-    pub fn releases(&self) -> Vec<MajorMinor> {
+    /// The releases that this machine has: of the directory that was named, or else of every toolkit that is found.
+    pub fn of_system(&self) -> Vec<MajorMinor> {
         self.candidates().iter().filter_map(release).collect()
     }
 
@@ -34,20 +52,49 @@ impl CudaToolkits<'_> {
     ///
     /// # Errors
     /// Why not, for people.
-    pub fn has(&self, release: MajorMinor) -> Result<(), String> {
-        let releases = self.releases();
+    pub fn has(&self, release: MajorMinor, platform: &str) -> Result<(), String> {
+        if self.in_catalog(release, platform).is_some() {
+            return Ok(());
+        }
+        let releases = self.of_system();
         if releases.contains(&release) {
             return Ok(());
         }
         let others = if releases.is_empty() { String::new() } else { format!(", but {}", listed(&releases)) };
-        Err(format!("this machine has no CUDA {release} toolkit{others}"))
+        Err(format!("no wheel has the compiler of CUDA {release}, and this machine has no such toolkit{others}"))
     }
 
-    /// The toolkit for variants of `release`: the first complete one that is found.
+    /// The toolkit for variants of a release: the one that was named, or out of wheels, or the first complete one of the machine.
     ///
     /// # Errors
-    /// When there is none, with what there is instead.
-    pub fn toolkit(&self, release: MajorMinor) -> Result<CudaToolkit, BuildError> {
+    /// When there is none, with what there is instead; those of a fetch.
+    pub fn toolkit(&self, wanted: &Wanted<'_>) -> Result<CudaToolkit, BuildError> {
+        match self.in_catalog(wanted.release, wanted.platform) {
+            Some(known) => self.of_wheels(known, wanted),
+            None => self.of_machine(wanted.release),
+        }
+    }
+
+    /// The catalog's toolkit of a release; none when a directory was named.
+    fn in_catalog(&self, release: MajorMinor, platform: &str) -> Option<&CatalogToolkit> {
+        self.catalog.cuda(&Version::from(release), platform).filter(|_| self.named.is_none())
+    }
+
+    fn of_wheels(&self, known: &CatalogToolkit, wanted: &Wanted<'_>) -> Result<CudaToolkit, BuildError> {
+        let uses: Vec<CudaUse> = [CudaUse::Compile].into_iter().chain(wanted.uses.iter().copied()).collect();
+        let parts = self.catalog.cuda_parts(known, &uses);
+        let name = format!("cuda-{}-{}", known.version, known.platform);
+        if !wanted.fetch {
+            let tree = self.provisioner.planned_tree(&name, &parts);
+            return Ok(CudaToolkit::planned(&tree.dir, wanted.release, &tree.digest));
+        }
+        let tree = self.provisioner.assemble(&name, &parts)?;
+        let cpu = known.platform.rsplit('-').next().unwrap_or_default();
+        let toolkit = CudaToolkit::of_wheels(&tree.dir, cpu, &tree.digest)?;
+        Ok(CudaToolkit { version: known.version.clone(), ..toolkit })
+    }
+
+    fn of_machine(&self, release: MajorMinor) -> Result<CudaToolkit, BuildError> {
         let candidates = self.candidates();
         let fitting = || candidates.iter().filter(|kit| self::release(kit) == Some(release));
         if let Some(kit) = fitting().find(|kit| kit.is_complete()) {

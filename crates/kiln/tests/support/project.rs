@@ -8,6 +8,7 @@ use super::started::real_program;
 
 /// A project under construction: `build.toml` of edition 5 for the cpu backend, a binding, and one component after the other.
 pub struct ProjectBuilder {
+    backends: Vec<&'static str>,
     torch: String,
     kernels: String,
     files: Vec<(String, String)>,
@@ -19,7 +20,7 @@ pub const BINDING: &str = "#include <registration.h>\nREGISTER_EXTENSION(TORCH_E
 impl ProjectBuilder {
     /// A project called `tiny` whose only unit is [`BINDING`].
     pub fn new() -> Self {
-        Self { torch: String::new(), kernels: String::new(), files: Vec::new() }
+        Self { backends: vec!["cpu"], torch: String::new(), kernels: String::new(), files: Vec::new() }
             .file("torch-ext/tiny/__init__.py", "from ._ops import ops\n")
             .file("binding.cpp", BINDING)
     }
@@ -43,12 +44,24 @@ impl ProjectBuilder {
         self
     }
 
+    /// The same project for cuda alone.
+    pub fn for_cuda(mut self) -> Self {
+        self.backends = vec!["cuda"];
+        self
+    }
+
+    /// Adds a component of the cuda backend that uses no torch: its sources, and other keys as lines.
+    pub fn cuda(mut self, name: &str, src: &[&str], lines: &str) -> Self {
+        self.kernels += &format!("\n[kernel.{name}]\nbackend = \"cuda\"\ndepends = []\nsrc = {src:?}\n{lines}\n");
+        self
+    }
+
     /// The text of `build.toml`.
     pub fn build_toml(&self) -> String {
         format!(
-            "[general]\nname = \"tiny\"\nversion = 1\nedition = 5\nlicense = \"Apache-2.0\"\nbackends = [\"cpu\"]\n\n\
+            "[general]\nname = \"tiny\"\nversion = 1\nedition = 5\nlicense = \"Apache-2.0\"\nbackends = {:?}\n\n\
              [torch]\nsrc = [\"binding.cpp\"]\n{}{}",
-            self.torch, self.kernels
+            self.backends, self.torch, self.kernels
         )
     }
 

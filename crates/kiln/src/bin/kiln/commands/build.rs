@@ -65,9 +65,15 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         Ok(host::find(&search, &cache_dir.join("host-compilers-v1.json"))?.compiler)
     };
     let cuda_from = args.cuda_from.as_ref().map(|dir| settings.environment.current_dir.join(dir));
-    let cuda = CudaToolkits { named: cuda_from.as_deref(), environment: &settings.environment.variables, cache_dir: &cache_dir };
+    let cuda = CudaToolkits {
+        catalog: &catalog,
+        provisioner: &provisioner,
+        named: cuda_from.as_deref(),
+        environment: &settings.environment.variables,
+        cache_dir: &cache_dir,
+    };
     if cuda_from.is_some() && filters.cuda.is_empty() {
-        filters.cuda = cuda.releases().into_iter().map(Version::from).collect();
+        filters.cuda = cuda.of_system().into_iter().map(Version::from).collect();
     }
     let devices = || ask_devices(settings.environment.find_program(&[DEVICES.0]));
     let arch = args.arch.as_ref().map(|list| arch_request(list, &devices)).transpose();

@@ -1,0 +1,259 @@
+//! Extensions with device code, made by the real nvcc out of wheels: what is inside, that equal sources give equal bytes, and what
+//! flags and capabilities of all kinds come to. No device is needed for any of it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use kiln_object::fatbin;
+use support::project::{ProjectBuilder, kept};
+use support::{Run, Sandbox, kiln_program, shared_cache, text, tree};
+
+/// The variants that are built here: by the newest torch of the shared cache and the toolkit that goes with it.
+const ONLY: [&str; 4] = ["--torch", "2.15", "--cuda", "13.2"];
+
+/// A kernel in an anonymous namespace, a template, and code that says where it stands: whatever takes its name from a place.
+const KERNEL: &str = "#include <cassert>\n#include \"where.cuh\"\n\
+    namespace { __device__ int count; __global__ void hidden(int *p) { assert(p != nullptr); *p = count++ + where(p); } }\n\
+    template <typename T> __global__ void typed(T *p) { *p = T(1); }\n\
+    const char *tiny_go(int *p) { hidden<<<1, 1, 0, nullptr>>>(p); typed<<<1, 1, 0, nullptr>>>(p); return __FILE__; }\n";
+const WHERE: &str = "#pragma once\n#include <cassert>\nstatic __device__ int where(int *p) { assert(*p > 0); return 1; }\n";
+
+/// A sandbox with the toolkit. It is fetched once for all tests, with the caller's way to the index.
+fn sandbox() -> Sandbox {
+    static FETCHED: OnceLock<()> = OnceLock::new();
+    let sandbox = Sandbox::new();
+    FETCHED.get_or_init(|| {
+        let dir = project("").write(&sandbox.path("fetching"));
+        let mut command = Command::new(kiln_program());
+        command.arg("build").args(ONLY).current_dir(&dir).env("KILN_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    });
+    sandbox
+}
+
+/// A project with [`KERNEL`] and other keys of its component.
+fn project(keys: &str) -> ProjectBuilder {
+    ProjectBuilder::new()
+        .for_cuda()
+        .torch("stable-abi = { cuda = \"2.11\" }")
+        .file("gpu/k.cu", &format!("{KERNEL}{}", kept("tiny_go(nullptr)")))
+        .file("gpu/where.cuh", WHERE)
+        .cuda("k", &["gpu/k.cu", "gpu/where.cuh"], keys)
+}
+
+fn build(sandbox: &Sandbox, dir: &Path, more: &[&str]) -> Run {
+    sandbox.build(dir, &[&ONLY[..], more].concat())
+}
+
+/// What a build that must fail says.
+fn fails(sandbox: &Sandbox, dir: &Path, more: &[&str]) -> String {
+    let run = sandbox.run(dir, &[&["build"][..], &ONLY, more].concat());
+    assert_ne!(run.code, Some(0), "{}", run.stderr);
+    run.stderr
+}
+
+fn extension(dir: &Path) -> PathBuf {
+    let extensions = tree::extensions(&dir.join("build"));
+    assert_eq!(extensions.len(), 1);
+    extensions[0].clone()
+}
+
+/// The code in an extension, as `cuobjdump` would name it, of all units together.
+fn code(extension: &Path) -> Vec<String> {
+    let fatbins = fatbin::of_elf(&fs::read(extension).unwrap()).unwrap();
+    let mut code: Vec<String> = fatbins.iter().flat_map(|fatbin| &fatbin.images).map(ToString::to_string).collect();
+    code.sort();
+    code.dedup();
+    code
+}
+
+/// `metadata.json`'s list of architectures.
+fn archs(extension: &Path) -> Vec<String> {
+    let metadata: serde_json::Value = serde_json::from_slice(&fs::read(extension.with_file_name("metadata.json")).unwrap()).unwrap();
+    metadata["backend"]["archs"].as_array().unwrap().iter().map(|arch| arch.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn checkouts_give_equal_bytes_and_know_no_place() {
+    let (one, two) = (sandbox(), Sandbox::new());
+    let keys = "cuda-capabilities = [\"9.0\", \"9.0a\", \"8.0\", \"12.0+PTX\"]";
+    let first = project(keys).write(&one.path("one"));
+    let second = project(keys).write(&two.path("deeper/zwei – Ünïcode 家/with spaces, commas"));
+    build(&one, &first, &["-j1"]);
+    build(&two, &second, &["-j8"]);
+    tree::assert_equal(&first.join("build"), &second.join("build"));
+    let extension = extension(&first);
+    assert_eq!(archs(&extension), ["8.0", "9.0", "9.0a", "12.0+PTX"]);
+    assert_eq!(code(&extension), ["compute_120", "sm_120", "sm_80", "sm_90", "sm_90a"]);
+    let bytes = fs::read(&extension).unwrap();
+    let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(has("./gpu/k.cu"), "the unit says where it stands");
+    for place in [one.path("").to_str().unwrap(), shared_cache().to_str().unwrap(), "tmpxft", ".kiln/tmp"] {
+        assert!(!has(place), "`{place}` is in the extension");
+    }
+    // Nothing of a kernel is to be seen by other extensions.
+    let exports = kiln_object::elf::dynamic(&bytes).unwrap().exports;
+    assert!(exports.iter().all(|export| export.name.starts_with("PyInit_")), "{exports:?}");
+    let run = build(&one, &first, &[]);
+    assert_eq!(run.steps().0, 0, "a build with nothing to do");
+    assert_eq!(one.started().0.iter().filter(|words| words[0] != "git").count(), one.started().0.len());
+}
+
+#[test]
+fn other_capabilities_are_other_code() {
+    let sandbox = sandbox();
+    let dir = project("").write(&sandbox.path("project"));
+    build(&sandbox, &dir, &["--arch", "8.0"]);
+    assert_eq!(code(&extension(&dir)), ["sm_80"]);
+    build(&sandbox, &dir, &["--arch", "10.0f,9.0"]);
+    assert_eq!(code(&extension(&dir)), ["sm_100f", "sm_90"]);
+    assert_eq!(archs(&extension(&dir)), ["9.0", "10.0f"]);
+    let record = fs::read_to_string(dir.join("build/kiln-build.json")).unwrap();
+    assert!(record.contains("\"archs_narrowed\": true"), "{record}");
+    // Two kernels with lists of their own: each unit has its list, metadata have both.
+    let dir = project("cuda-capabilities = [\"8.0\"]")
+        .file(
+            "b/k.cu",
+            &format!("__global__ void other() {{}}\nint tiny_b() {{ other<<<1, 1, 0, nullptr>>>(); return 1; }}\n{}", kept("tiny_b()")),
+        )
+        .cuda("b", &["b/k.cu"], "cuda-capabilities = [\"9.0a\"]")
+        .write(&sandbox.path("two"));
+    build(&sandbox, &dir, &[]);
+    let fatbins = fatbin::of_elf(&fs::read(extension(&dir)).unwrap()).unwrap();
+    let units: Vec<Vec<String>> = fatbins.iter().map(|fatbin| fatbin.images.iter().map(ToString::to_string).collect()).collect();
+    assert_eq!(units, [["sm_80"], ["sm_90a"]]);
+    assert_eq!(archs(&extension(&dir)), ["8.0", "9.0a"]);
+}
+
+#[test]
+fn what_no_toolkit_has_is_told_before_compiling() {
+    let sandbox = sandbox();
+    let said = |keys: &str, args: &[&str]| {
+        let dir = project(keys).write(&sandbox.path(format!("p{}", keys.len())));
+        let said = fails(&sandbox, &dir, args);
+        assert!(sandbox.started().0.iter().all(|words| !words.contains(&"-c".to_owned())), "a compiler ran");
+        said
+    };
+    let empty = said("cuda-capabilities = [\"99.0\"]", &[]);
+    assert!(empty.contains("error[no-architecture]: [kernel.k]: empty set of capabilities: none of `99.0`"), "{empty}");
+    let other = said("", &["--arch", "7.0"]);
+    assert!(other.contains("hint: `7.0` needs a CUDA toolkit from 11.8 on that is older than 13.0"), "{other}");
+    let native = said("", &["--arch", "native"]);
+    assert!(native.contains("error[arch]: `--arch native` cannot be used: there is no `nvidia-smi` on PATH"), "{native}");
+    let list = said("", &["--arch", "sm_90"]);
+    assert!(list.contains("error[arch]: `--arch` has `sm_90`"), "{list}");
+}
+
+/// A list with an entry that CUDA 13 has no code for gets the next one, and everybody is told.
+#[test]
+fn a_stale_list_is_mended() {
+    let sandbox = sandbox();
+    let dir = project("cuda-capabilities = [\"7.0\", \"8.0\"]").write(&sandbox.path("project"));
+    let run = build(&sandbox, &dir, &[]);
+    assert_eq!(archs(&extension(&dir)), ["7.5", "8.0"]);
+    assert_eq!(code(&extension(&dir)), ["sm_75", "sm_80"]);
+    assert!(run.stdout.contains("`7.5` stands for it"), "{}", run.stdout);
+}
+
+#[test]
+fn flags_reach_the_compiler_that_they_are_for() {
+    let sandbox = sandbox();
+    let source = "#include <cuda_fp16.h>\n\
+        #if LIST(0, 1) != 1 || !defined(WORDS)\n#error \"a flag was lost\"\n#endif\n\
+        __global__ void half_sum(__half *a, __half *b) { a[0] = a[0] + b[0]; }\n\
+        const char *tiny_go(int *p) { return sizeof(WORDS) == 4 ? \"\" : nullptr; }\n";
+    let flags = "cuda-flags = [\"-Wall\", \"-Wno-unused-variable\", \"-Werror=reorder\", \"-DLIST(a,b)=b\", \"-DWORDS=\\\"a b\\\"\", \"--use_fast_math\", \"--threads=4\"]";
+    let dir = project(&format!("cuda-capabilities = [\"8.0\"]\n{flags}"))
+        .file("gpu/k.cu", &format!("{source}{}", kept("tiny_go(nullptr)")))
+        .write(&sandbox.path("project"));
+    build(&sandbox, &dir, &[]);
+    assert_eq!(code(&extension(&dir)), ["sm_80"]);
+}
+
+/// A device function of another unit needs relocatable code, and that needs a link of its own.
+#[test]
+fn relocatable_code_is_linked() {
+    let sandbox = sandbox();
+    let project = |flags: &str| {
+        project(&format!("cuda-capabilities = [\"8.0\", \"9.0\"]\n{flags}"))
+            .file("gpu/k.cu", "__device__ int twice(int x) { return 2 * x; }\n")
+            .file("gpu/where.cuh", "")
+            .file("gpu/use.cu", &format!("extern __device__ int twice(int);\n__global__ void use(int *p) {{ *p = twice(*p); }}\nint tiny_use() {{ use<<<1, 1, 0, nullptr>>>(nullptr); return 1; }}\n{}", kept("tiny_use()")))
+    };
+    let text = |flags: &str| project(flags).build_toml().replace("\"gpu/where.cuh\"", "\"gpu/use.cu\"");
+    let write = |name: &str, flags: &str| {
+        let dir = project(flags).write(&sandbox.path(name));
+        fs::write(dir.join("build.toml"), text(flags)).unwrap();
+        dir
+    };
+    let dir = write("linked", "cuda-flags = [\"-rdc=true\"]");
+    // The link of device code needs a program more than other builds, which is fetched with the caller's way to the index.
+    let mut command = Command::new(kiln_program());
+    command.arg("build").args(ONLY).current_dir(&dir).env("KILN_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", support::text(&output.stderr));
+    assert!(code(&extension(&dir)).contains(&"sm_90".to_owned()));
+    let said = fails(&sandbox, &write("alone", ""), &[]);
+    assert!(said.contains("Unresolved extern function 'twice'") || said.contains("twice"), "{said}");
+}
+
+/// From CUDA 13 on the kernels that a unit instantiates are its own: a launch elsewhere must not link in silence.
+#[test]
+fn a_template_that_is_launched_elsewhere_does_not_link_in_silence() {
+    let sandbox = sandbox();
+    let write = |name: &str, flags: &str| {
+        let dir = project(&format!("cuda-capabilities = [\"8.0\"]\n{flags}"))
+            .file("gpu/where.cuh", "#pragma once\ntemplate <typename T> __global__ void shared_kernel(T *p);\n")
+            .file("gpu/k.cu", "#include \"where.cuh\"\ntemplate <typename T> __global__ void shared_kernel(T *p) { *p = T(1); }\ntemplate __global__ void shared_kernel<int>(int *);\n")
+            .file("gpu/use.cu", &format!("#include \"where.cuh\"\nextern template __global__ void shared_kernel<int>(int *);\nint tiny_use() {{ shared_kernel<int><<<1, 1, 0, nullptr>>>(nullptr); return 1; }}\n{}", kept("tiny_use()")))
+            .write(&sandbox.path(name));
+        let text = fs::read_to_string(dir.join("build.toml")).unwrap().replace("\"gpu/where.cuh\"", "\"gpu/use.cu\"");
+        fs::write(dir.join("build.toml"), text).unwrap();
+        dir
+    };
+    let said = fails(&sandbox, &write("default", ""), &[]);
+    assert!(said.contains("shared_kernel"), "{said}");
+    build(&sandbox, &write("opt-out", "cuda-flags = [\"-static-global-template-stub=false\"]"), &[]);
+}
+
+/// The code that is inside decides, not the commands that were run: a flag that takes some of it away ends in an error.
+#[test]
+fn code_that_differs_from_the_plan_is_not_put_in_place() {
+    let sandbox = sandbox();
+    let dir =
+        project("cuda-capabilities = [\"8.0\", \"9.0\"]\ncuda-flags = [\"-Xfatbin=--no-asm\", \"-gencode=arch=compute_100,code=sm_100\"]")
+            .write(&sandbox.path("more"));
+    let run = sandbox.run(&dir, &[&["build"][..], &ONLY].concat());
+    // Architectures in flags are the author's own affair, with a warning; those of the list must still be there.
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(archs(&extension(&dir)), ["8.0", "9.0"]);
+    assert!(code(&extension(&dir)).contains(&"sm_100".to_owned()));
+}
+
+#[test]
+fn a_toolkit_that_is_named_is_taken_or_told_about() {
+    let sandbox = sandbox();
+    let dir = project("cuda-capabilities = [\"8.0\"]").write(&sandbox.path("project"));
+    build(&sandbox, &dir, &[]);
+    let expected = fs::read(extension(&dir)).unwrap();
+    let trees =
+        fs::read_dir(shared_cache().join("toolchains-v1/trees")).or_else(|_| fs::read_dir(shared_cache().join("toolchains-v1"))).unwrap();
+    let toolkit = trees
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("cuda-13.2"))
+        .unwrap();
+    let named = ["--cuda-from", toolkit.to_str().unwrap()];
+    let other = project("cuda-capabilities = [\"8.0\"]").write(&sandbox.path("other"));
+    sandbox.build(&other, &named);
+    assert_eq!(fs::read(extension(&other)).unwrap(), expected, "the same toolkit, however it is had, gives the same bytes");
+    let said = sandbox.run(&other, &["build", "--cuda-from", sandbox.path("nowhere").to_str().unwrap(), "--cuda", "13.2"]);
+    assert!(said.stderr.contains("error[no-cuda-toolkit]: no CUDA 13.2 toolkit was found: there is none in"), "{}", said.stderr);
+}
