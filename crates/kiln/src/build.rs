@@ -22,7 +22,7 @@ use crate::backends::Backends;
 use crate::build_error::{BuildError, Report};
 use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
 use crate::config_check;
-use crate::cuda::{CudaToolkits, Wanted};
+use crate::cuda::{self, CudaToolkits, Wanted};
 use crate::disk;
 use crate::event::Event;
 use crate::floor;
@@ -248,6 +248,10 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         torch.insert(release, toolchain);
     }
     let mut backends = Backends::default();
+    if compiled().any(|selected| cuda_release(selected).is_some()) {
+        cuda::check_path(root)?;
+        cuda::check_path(services.cache_dir)?;
+    }
     let cuda_uses = cuda_uses(build, &selection.variants);
     for release in compiled().filter_map(cuda_release).collect::<BTreeSet<_>>() {
         let wanted = Wanted { release, platform: &platform(options.target), uses: cuda_uses.clone(), fetch: options.fetch };
@@ -294,6 +298,9 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
         ..Config::default()
     };
     let full = AtomicBool::new(false);
+    for (table, note) in prepared.plan.variants.iter().flat_map(|variant| &variant.notes).collect::<BTreeSet<_>>() {
+        (services.events)(&Event::Warning { message: format!("[{table}]: {note}") });
+    }
     let outcome = Executor::new(&work_dir, config).run(&prepared.plan.graph, &|event| {
         if disk::is_full(event, work_dir.path()) {
             full.store(true, Ordering::Relaxed);

@@ -67,6 +67,20 @@ pub enum BuildError {
         /// What the user can do about it.
         hint: String,
     },
+    /// There is no CUDA toolkit in the directory that was named.
+    #[error("there is no CUDA toolkit in `{}`", path.display())]
+    EmptyCudaDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// nvcc does not get along with the name of a directory.
+    #[error("nvcc does not work below `{}`: its parts do not take `{letter}` in a path", path.display())]
+    CudaPath {
+        /// The directory.
+        path: PathBuf,
+        /// What it has.
+        letter: char,
+    },
     /// A CUDA toolkit cannot be used.
     #[error(transparent)]
     Cuda(#[from] kiln_cuda::ToolkitError),
@@ -163,7 +177,8 @@ impl BuildError {
             Self::Host(HostError::None { .. }) => "no-compiler",
             Self::Host(HostError::Io { .. }) => "store",
             Self::Host(_) => "host-compiler",
-            Self::NoCuda { .. } | Self::Cuda(_) => "no-cuda-toolkit",
+            Self::CudaPath { .. } => "cuda-path",
+            Self::EmptyCudaDirectory { .. } | Self::NoCuda { .. } | Self::Cuda(_) => "no-cuda-toolkit",
             Self::Floor(_) => "internal",
             Self::FloorFailed { .. } => "host-compiler",
             Self::FloorStore { .. } => "store",
@@ -184,6 +199,7 @@ impl BuildError {
             Self::NothingSelected { .. } => Some("`kiln list-variants --reasons` shows what there is".to_owned()),
             Self::Toolchain(error) => error.hint(),
             Self::Host(error) => error.hint(),
+            Self::CudaPath { .. } => Some("rename the directory, or build a copy in another one".to_owned()),
             Self::NoCuda { hint, .. } => Some(hint.clone()),
             Self::Cuda(error) => error.hint(),
             Self::FloorFailed { .. } => Some("choose another compiler with `--cxx`".to_owned()),

@@ -48,6 +48,19 @@ impl CudaToolkits<'_> {
         self.candidates().iter().filter_map(release).collect()
     }
 
+    /// Checks the directory that was named, if one was.
+    ///
+    /// # Errors
+    /// When there is no toolkit in it, or one that lacks a part.
+    pub fn check_named(&self) -> Result<(), BuildError> {
+        let Some(dir) = self.named else { return Ok(()) };
+        match self.candidates().first() {
+            None => Err(BuildError::EmptyCudaDirectory { path: dir.to_owned() }),
+            Some(kit) if !kit.is_complete() => Ok(CudaToolkit::of_kit(kit, String::new()).map(|_| ())?),
+            Some(_) => Ok(()),
+        }
+    }
+
     /// Whether a toolkit for variants of `release` can be had.
     ///
     /// # Errors
@@ -61,7 +74,8 @@ impl CudaToolkits<'_> {
             return Ok(());
         }
         let others = if releases.is_empty() { String::new() } else { format!(", but {}", listed(&releases)) };
-        Err(format!("no wheel has the compiler of CUDA {release}, and this machine has no such toolkit{others}"))
+        let what = if self.named.is_some() { "it is not there" } else { "no wheel has the compiler, and this machine has no such toolkit" };
+        Err(format!("there is no CUDA {release}: {what}{others}"))
     }
 
     /// The toolkit for variants of a release: the one that was named, or out of wheels, or the first complete one of the machine.
@@ -115,10 +129,7 @@ impl CudaToolkits<'_> {
             Some(version) => format!("`{}` ({}) is CUDA {version}", kit.root.display(), kit.origin),
             None => format!("`{}` ({}) does not say which release it is", kit.root.display(), kit.origin),
         };
-        let found = match (candidates.as_slice(), self.named) {
-            ([], Some(dir)) => vec![format!("there is none in `{}`", dir.display())],
-            (candidates, _) => candidates.iter().map(of).collect(),
-        };
+        let found = candidates.iter().map(of).collect();
         let hint = format!("name the directory of one with `{OPTION}`, or set CUDA_HOME to it; `--cuda` chooses among the variants");
         Err(BuildError::NoCuda { release, found, hint })
     }
@@ -130,6 +141,18 @@ impl CudaToolkits<'_> {
             found.retain(|kit| kit.root == dir);
         }
         found
+    }
+}
+
+/// Refuses a directory that nvcc cannot work in: its parts split lists at commas and paste paths into shell commands.
+///
+/// # Errors
+/// [`BuildError::CudaPath`].
+pub fn check_path(path: &Path) -> Result<(), BuildError> {
+    let text = path.to_string_lossy();
+    match text.chars().find(|letter| matches!(letter, ',' | '"' | '$' | '`' | '\\') || letter.is_control()) {
+        Some(letter) => Err(BuildError::CudaPath { path: path.to_owned(), letter }),
+        None => Ok(()),
     }
 }
 

@@ -72,6 +72,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         environment: &settings.environment.variables,
         cache_dir: &cache_dir,
     };
+    cuda.check_named()?;
     if cuda_from.is_some() && filters.cuda.is_empty() {
         filters.cuda = cuda.of_system().into_iter().map(Version::from).collect();
     }
