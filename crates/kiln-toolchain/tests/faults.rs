@@ -218,7 +218,10 @@ fn answers_shorter_than_asked_for() {
 
 #[test]
 fn a_page_that_ends_early() {
-    insta::assert_snapshot!(failing(|bench| bench.server.fault(Target::Pages, Fault::Cut(10))), @"
+    insta::assert_snapshot!(failing(|bench| {
+        bench.server.plain();
+        bench.server.fault(Target::Pages, Fault::Cut(10));
+    }), @"
     retry 1/3: the answer ended after 10 of 252 bytes
     retry 2/3: the answer ended after 10 of 252 bytes
     error: cannot fetch the file list of `torch`: http://[server]/simple/torch/: the answer ended after 10 of 252 bytes
