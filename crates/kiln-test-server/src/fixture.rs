@@ -26,6 +26,8 @@ pub enum Fault {
     Short(u64),
     /// It goes silent after this many bytes of the body, without closing the connection.
     Stall(u64),
+    /// It sends a byte at a time, with so many milliseconds between two.
+    Trickle(u64),
     /// It closes the connection instead of answering.
     Hangup,
     /// It redirects to the same path with a prefix that serves the same.
@@ -325,6 +327,10 @@ fn spoil(mut response: Response, fault: &Fault, request: &Request) -> Response {
             response.length = kept;
             response.body = Box::new(io::Read::take(response.body, kept));
             response.range = response.range.map(|range| range.start..range.start + kept);
+            response
+        }
+        Fault::Trickle(ms) => {
+            response.ending = Ending::Trickle(*ms);
             response
         }
         Fault::Stall(bytes) => {

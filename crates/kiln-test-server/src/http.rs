@@ -74,6 +74,8 @@ pub enum Ending {
     Cut(u64),
     /// The connection is closed without an answer.
     Hangup,
+    /// One byte is sent after another, with so many milliseconds between two.
+    Trickle(u64),
     /// Nothing more is sent after this many bytes of the body, and the connection stays open.
     Stalled(u64),
 }
@@ -222,7 +224,7 @@ fn converse(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
         lock(&shared.log).entries.push(entry);
         result?;
         match ending {
-            Ending::Whole => {}
+            Ending::Whole | Ending::Trickle(_) => {}
             Ending::Cut(_) | Ending::Hangup => return Ok(()),
             Ending::Stalled(_) => {
                 // Until the client gives up or the server stops.
@@ -268,12 +270,14 @@ fn send(mut stream: &TcpStream, mut response: Response, sent: &mut u64) -> io::R
     }
     head.push_str(&format!("content-length: {}\r\n\r\n", response.length));
     let limit = match response.ending {
-        Ending::Whole | Ending::Hangup => u64::MAX,
+        Ending::Whole | Ending::Hangup | Ending::Trickle(_) => u64::MAX,
         Ending::Cut(limit) | Ending::Stalled(limit) => limit,
     };
     stream.write_all(head.as_bytes())?;
-    let mut buffer = vec![0; 64 << 10];
+    let pause = if let Ending::Trickle(ms) = response.ending { Some(Duration::from_millis(ms)) } else { None };
+    let mut buffer = vec![0; if pause.is_some() { 1 } else { 64 << 10 }];
     while *sent < limit {
+        pause.into_iter().for_each(std::thread::sleep);
         let room = usize::try_from(limit - *sent).unwrap_or(usize::MAX).min(buffer.len());
         let Some(free) = buffer.get_mut(..room) else { break };
         let read = response.body.read(free)?;

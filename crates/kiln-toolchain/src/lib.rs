@@ -34,8 +34,8 @@ pub use default_index::{
 pub use error::Error;
 pub use event::{FetchEvent, FetchSink};
 pub use http::{
-    AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Netrc, Pieces, Proxies, Request, Response, RetryPolicy, Transport, Trust,
-    UreqTransport,
+    AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Netrc, Pieces, Proxies, Request, Response, RetryPolicy, Slowest, Transport,
+    Trust, UreqTransport,
 };
 pub use names::{
     CodedSet, LibraryExports, NameSet, NamesError, PythonVersion, added_to_stable_abi, decode as decode_names, is_of_python, is_of_runtime,

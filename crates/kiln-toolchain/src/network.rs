@@ -7,7 +7,7 @@ use kiln_graph::Interrupt;
 
 use crate::error::Error;
 use crate::event::FetchSink;
-use crate::http::{Client, ClientOptions, Credentials, IndexUrl, Netrc, Pieces, RetryPolicy, Transport};
+use crate::http::{Client, ClientOptions, Credentials, IndexUrl, Netrc, Pieces, RetryPolicy, Slowest, Transport};
 use crate::index::{self, Listed};
 
 /// A wheel of which the release is known.
@@ -62,6 +62,8 @@ pub struct Network {
     pub netrc: Netrc,
     /// How long ranges are asked for.
     pub pieces: Pieces,
+    /// When an answer is too slow.
+    pub slowest: Slowest,
     /// What sends the requests.
     pub transport: Arc<dyn Transport>,
 }
@@ -69,7 +71,7 @@ pub struct Network {
 impl Network {
     /// One index, without netrc.
     pub fn new(index: IndexUrl, transport: Arc<dyn Transport>) -> Self {
-        Self { index, torch_index: None, netrc: Netrc::default(), pieces: Pieces::default(), transport }
+        Self { index, torch_index: None, netrc: Netrc::default(), pieces: Pieces::default(), slowest: Slowest::default(), transport }
     }
 
     /// The indexes that a wheel is looked up in, in this order. A build with a local version (`torch-2.13.0+cu126-..`) is
@@ -131,7 +133,7 @@ impl Network {
         what: String,
     ) -> Client<'c> {
         let credentials = Credentials::new(std::iter::once(&self.index).chain(&self.torch_index), &self.netrc);
-        let options = ClientOptions { retry, pieces: self.pieces, credentials, offline };
+        let options = ClientOptions { retry, pieces: self.pieces, slowest: self.slowest, credentials, offline };
         Client::new(&*self.transport, options, events, interrupt, what)
     }
 }

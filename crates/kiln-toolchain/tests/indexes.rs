@@ -5,10 +5,11 @@
 mod common;
 
 use std::fs;
+use std::time::Duration;
 
 use common::{Bench, torch};
 use kiln_test_server::{Fault, FixtureServer, ProxyServer, Target};
-use kiln_toolchain::{Pieces, Proxies};
+use kiln_toolchain::{Pieces, Proxies, Slowest};
 
 /// A bench with a small wheel, whose server is not asked unless a test says so.
 fn bench() -> Bench {
@@ -204,6 +205,20 @@ fn a_long_range_comes_in_pieces() {
     let log = bench.server.log();
     assert_eq!(log.sent_twice(), Vec::<String>::new());
     assert!(log.connections > 1);
+}
+
+#[test]
+fn a_server_that_is_slower_than_any() {
+    let mut bench = bench();
+    // Every sound answer comes in a piece of more bytes than that, however slow the machine is.
+    bench.slowest = Slowest { bytes: 50, window: Duration::from_millis(400) };
+    bench.retry.attempts = 2;
+    bench.server.fault(Target::Files, Fault::Trickle(20));
+    insta::assert_snapshot!(bench.shown(&bench.fetch().unwrap_err()), @r"
+    error: cannot fetch `torch-2.13.0-py3-none-any.whl`: http://[server]/files/torch-2.13.0-py3-none-any.whl: the server sends too slowly
+    hint: is the network up, and is the index the right one? another can be given with `--index URL`
+    ");
+    bench.assert_clean();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use url::Url;
 
@@ -12,7 +12,9 @@ use kiln_graph::Interrupt;
 
 use super::agent::plain;
 use super::range::unsatisfied;
-use super::{Credentials, Headers, HttpError, HttpFault, Pieces, Request, Response, RetryPolicy, Transport, encoding, local, redacted};
+use super::{
+    Credentials, Headers, HttpError, HttpFault, Pieces, Request, Response, RetryPolicy, Slowest, Transport, encoding, local, redacted,
+};
 use crate::event::{FetchEvent, FetchSink};
 
 /// Redirects followed for one request.
@@ -47,6 +49,8 @@ pub(crate) struct ClientOptions {
     pub(crate) retry: RetryPolicy,
     /// How long ranges are asked for.
     pub(crate) pieces: Pieces,
+    /// When an answer is too slow.
+    pub(crate) slowest: Slowest,
     /// Who may see which login.
     pub(crate) credentials: Credentials,
     /// Whether only files of this machine may be read.
@@ -121,6 +125,8 @@ impl<'a> Client<'a> {
         let announced = response.headers.content_length;
         let mut buffer = vec![0; 128 << 10];
         let mut got: u64 = 0;
+        let Slowest { bytes: least, window } = self.options.slowest;
+        let (mut since, mut before) = (Instant::now(), 0);
         while got < limit {
             self.go_on(url)?;
             let room = usize::try_from(limit - got).unwrap_or(usize::MAX).min(buffer.len());
@@ -138,10 +144,16 @@ impl<'a> Client<'a> {
             };
             let Some(piece) = free.get(..read).filter(|piece| !piece.is_empty()) else { break };
             got += read as u64;
+            if since.elapsed() >= window {
+                if got - before < least && announced.is_none_or(|announced| got < announced) {
+                    return Err(HttpFault::Slow.at(url));
+                }
+                (since, before) = (Instant::now(), got);
+            }
             let received = self.received.fetch_add(read as u64, Ordering::Relaxed) + read as u64;
             let expected = self.expected.load(Ordering::Relaxed).max(received);
             self.tell(FetchEvent::Bytes { what: self.what.clone(), received, expected });
-            sink(piece).map_err(|cause| HttpFault::Connection(format!("cannot keep the answer: {cause}")).at(url))?;
+            sink(piece).map_err(|cause| HttpFault::Local(format!("cannot keep the answer: {cause}")).at(url))?;
         }
         if announced.is_none_or(|announced| announced == got) {
             // Only a body that was read to its end gives its connection back for the next request.

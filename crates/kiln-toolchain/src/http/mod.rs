@@ -22,7 +22,7 @@ pub use self::credentials::Netrc;
 pub use self::proxy::Proxies;
 pub use self::range::Pieces;
 pub(crate) use self::range::{Answer, difference};
-pub use self::retry::RetryPolicy;
+pub use self::retry::{RetryPolicy, Slowest};
 pub use self::trust::Trust;
 pub use self::url::IndexUrl;
 pub(crate) use self::url::{redacted, unescaped};
@@ -122,6 +122,9 @@ pub enum HttpFault {
     /// No data came for longer than the transport's limit.
     #[error("the server was silent for too long")]
     Stalled,
+    /// Data came, but less than is waited for.
+    #[error("the server sends too slowly")]
+    Slow,
     /// The certificate of the server was not accepted, or the handshake failed otherwise. Holds the cause.
     #[error("TLS: {0}")]
     Tls(String),
@@ -165,7 +168,7 @@ impl HttpFault {
     /// Whether the same request may well succeed a little later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Connection(_) | Self::Stalled | Self::Truncated { .. } => true,
+            Self::Connection(_) | Self::Stalled | Self::Slow | Self::Truncated { .. } => true,
             Self::Proxy(status) => status.is_none_or(|status| status >= 500),
             Self::Status(status) => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
             Self::Tls(_) | Self::Changed(_) | Self::Short(_) | Self::Local(_) | Self::Offline | Self::Protocol(_) => false,
@@ -184,7 +187,7 @@ impl HttpFault {
             Self::Status(401) => "the server wants credentials: they may stand in netrc, or in the index URL",
             Self::Status(403) => "the server does not let everybody have this: credentials may stand in netrc, or in the index URL",
             Self::Status(407) | Self::Proxy(Some(407)) => "the proxy wants credentials: they may stand in its URL",
-            Self::Connection(_) | Self::Stalled | Self::Truncated { .. } => {
+            Self::Connection(_) | Self::Stalled | Self::Slow | Self::Truncated { .. } => {
                 "is the network up, and is the index the right one? another can be given with `--index URL`"
             }
             Self::Proxy(_) => "hosts that are reached without the proxy can be listed in `no_proxy`",

@@ -23,6 +23,21 @@ impl Default for RetryPolicy {
     }
 }
 
+/// The slowest answer that is waited for: a connection that gives less is as good as silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slowest {
+    /// Bytes that come within [`Slowest::window`] at least.
+    pub bytes: u64,
+    /// How long is waited for them.
+    pub window: Duration,
+}
+
+impl Default for Slowest {
+    fn default() -> Self {
+        Self { bytes: 4 << 10, window: Duration::from_secs(60) }
+    }
+}
+
 impl RetryPolicy {
     /// How long to wait after the try `attempt`, from 1, has failed; none if that was the last one or `failure` stays.
     pub(super) fn wait(&self, attempt: u32, failure: &HttpError) -> Option<Duration> {

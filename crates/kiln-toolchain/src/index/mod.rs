@@ -84,9 +84,13 @@ pub(crate) fn files(client: &Client<'_>, index: &IndexUrl, project: &str) -> Res
     }
 }
 
-/// The address of something below an index.
+/// The address of something below an index. What stands behind a question mark in the index's own address, such as a
+/// signature, is for its pages as well.
 fn joined(index: &IndexUrl, path: &str) -> Result<Url, Error> {
-    index.url().join(path).map_err(|cause| Error::IndexUrl { origin: index.to_string(), reason: cause.to_string() })
+    let wrong = |cause: url::ParseError| Error::IndexUrl { origin: index.to_string(), reason: cause.to_string() };
+    let mut url = index.url().join(path).map_err(wrong)?;
+    url.set_query(index.url().query());
+    Ok(url)
 }
 
 /// The wheels of `project` among files of all kinds.

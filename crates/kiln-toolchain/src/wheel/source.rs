@@ -142,7 +142,7 @@ impl<'a> Source<'a> {
                     Some(response) => response,
                     None => self.client.send(Request::new(self.url.clone()))?.1,
                 };
-                let unkept = |cause: std::io::Error| HttpFault::Protocol(format!("cannot keep the answer: {cause}")).at(&self.url);
+                let unkept = |cause: std::io::Error| HttpFault::Local(format!("cannot keep the answer: {cause}")).at(&self.url);
                 let mut copy = File::options().read(true).write(true).create(true).truncate(true).open(&self.copy).map_err(unkept)?;
                 let mut hasher = Sha256::new();
                 // One byte more than there should be tells a longer file from the right one.

@@ -88,7 +88,7 @@ mod tests {
     use kiln_test_server::{FixtureServer, WheelBuilder, noise};
 
     use super::*;
-    use crate::http::{AgentOptions, Client, ClientOptions, Credentials, Pieces, RetryPolicy, UreqTransport};
+    use crate::http::{AgentOptions, Client, ClientOptions, Credentials, Pieces, RetryPolicy, Slowest, UreqTransport};
     use crate::wheel::Pin;
 
     /// Everything is large; the tail is never less than [`TAIL`].

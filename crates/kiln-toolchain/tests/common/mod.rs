@@ -10,7 +10,7 @@ use kiln_format::Version;
 use kiln_test_server::{FixtureServer, Wheel, WheelBuilder, noise};
 use kiln_toolchain::{
     AgentOptions, Catalog, Error, FetchEvent, IndexUrl, Netrc, Network, Pieces, ProvisionOptions, Provisioner, Proxies, RetryPolicy,
-    UreqTransport,
+    Slowest, UreqTransport,
 };
 
 pub const PLATFORM: &str = "linux-x86_64";
@@ -70,6 +70,7 @@ pub struct Bench {
     pub netrc: String,
     pub proxies: Proxies,
     pub pieces: Pieces,
+    pub slowest: Slowest,
 }
 
 impl Bench {
@@ -100,6 +101,7 @@ impl Bench {
             netrc: String::new(),
             proxies: Proxies::default(),
             pieces: Pieces::default(),
+            slowest: Slowest::default(),
         }
     }
 
@@ -116,6 +118,7 @@ impl Bench {
                 torch_index: self.torch_index.as_deref().map(index),
                 netrc: Netrc::parse(&self.netrc),
                 pieces: self.pieces,
+                slowest: self.slowest,
                 ..Network::new(index(&self.index), Arc::new(UreqTransport::new(&options)?))
             })
         };
