@@ -121,8 +121,13 @@ mod tests {
         let server = FixtureServer::start().unwrap();
         server.add_file("torch", &wheel.file, bytes, None);
         let transport = UreqTransport::new(&AgentOptions::default()).unwrap();
-        let options =
-            ClientOptions { retry: RetryPolicy::default(), pieces: Pieces::default(), credentials: Credentials::default(), offline: false };
+        let options = ClientOptions {
+            retry: RetryPolicy::default(),
+            pieces: Pieces::default(),
+            slowest: Slowest::default(),
+            credentials: Credentials::default(),
+            offline: false,
+        };
         let client = Client::new(&transport, options, &|_| {}, Interrupt::new(), "torch".to_owned());
         let url = format!("{}/files/{}", server.url(), wheel.file).parse().unwrap();
         let size = wheel.bytes.len() as u64;
