@@ -1,6 +1,7 @@
 """`relu` as the unchanged `kernels` package loads it from `build/`, against torch."""
 
 import json
+import platform
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,12 @@ from kernels import get_loaded_kernels, get_local_kernel
 PROJECT = Path(__file__).parent.parent
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 SHAPES = [(), (0,), (1,), (7,), (3, 0, 2), (2, 3, 5), (1023,), (64, 129)]
+
+
+def platform_name():
+    """The end of the names of variants for this machine, by the loader's own rules."""
+    cpu = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    return f"{cpu}-{platform.system().lower()}"
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +32,7 @@ def draw(shape, dtype, **kwargs):
 def test_variant_is_the_one_for_this_torch(kernel):
     major, minor = torch.__version__.split("+")[0].split(".")[:2]
     path = Path(kernel.__file__).parent
-    assert path.name == f"torch{major}{minor}-cxx11-cpu-x86_64-linux"
+    assert path.name == f"torch{major}{minor}{'-cxx11' if platform.system() == 'Linux' else ''}-cpu-{platform_name()}"
     assert json.loads((path / "metadata.json").read_text())["id"] == kernel.__name__
     assert kernel.__name__ in [loaded.metadata.id for loaded in get_loaded_kernels()]
 

@@ -1,6 +1,7 @@
 """`soft-cap` as the unchanged `kernels` package loads it from `build/`: compiled for the CPU, Python for CUDA."""
 
 import json
+import platform
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,15 @@ PROJECT = Path(__file__).parent.parent
 SHAPES = [(), (0,), (1,), (7,), (3, 0, 2), (64, 129)]
 #: With a CUDA build of torch the loader finds the Python half, which runs on any device's tensors.
 DETECTED = "cuda" if torch.version.cuda else "cpu"
-DIRECTORIES = {"cpu": "torch-stable-abi211-cpu-x86_64-linux", "cuda": "torch-cuda"}
+
+
+def platform_name():
+    """The end of the names of variants for this machine, by the loader's own rules."""
+    cpu = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    return f"{cpu}-{platform.system().lower()}"
+
+
+DIRECTORIES = {"cpu": f"torch-stable-abi211-cpu-{platform_name()}", "cuda": "torch-cuda"}
 
 
 @pytest.fixture(scope="module", params=sorted({"cpu", DETECTED}))
