@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::suggest::quoted;
+use crate::text_value::text_value;
 
 /// A CUDA capability as `cuda-capabilities` lists it: `^[0-9]+\.[0-9]+[af]?(\+PTX)?$`, such as `9.0a` or `12.0+PTX`.
 ///
@@ -131,11 +132,7 @@ impl FromStr for RocmArch {
     }
 }
 
-impl fmt::Display for RocmArch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+text_value!(RocmArch: Display);
 
 impl Ord for RocmArch {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -170,11 +167,7 @@ impl FromStr for NpuArch {
     }
 }
 
-impl fmt::Display for NpuArch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+text_value!(NpuArch: Display);
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,9 @@
 //! The names of the backends, the same in `build.toml` and `metadata.json`.
 
-use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::suggest::quoted;
+use crate::text_value::text_value;
 
 /// What runs a kernel. In alphabetical order, which is also their order as values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,29 +66,13 @@ impl BackendName {
     }
 }
 
-impl fmt::Display for BackendName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+text_value!(BackendName: Display, Serialize, Deserialize);
 
 impl FromStr for BackendName {
     type Err = UnknownBackend;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|backend| backend.as_str() == text).ok_or_else(|| UnknownBackend(text.to_owned()))
-    }
-}
-
-impl Serialize for BackendName {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for BackendName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -1,12 +1,12 @@
 //! What a kernel may depend on: libraries of headers (`depends`), and other kernels (`kernel-depends`).
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
 use crate::backend::BackendName;
 use crate::suggest::quoted;
+use crate::text_value::text_value;
 
 /// An entry of a kernel's `depends`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,11 +87,7 @@ impl Dependency {
     }
 }
 
-impl fmt::Display for Dependency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+text_value!(Dependency: Display);
 
 impl FromStr for Dependency {
     type Err = UnknownDependency;
@@ -177,11 +173,7 @@ impl FromStr for RepoId {
     }
 }
 
-impl fmt::Display for RepoId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+text_value!(RepoId: Display);
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,7 @@
 //! Addresses of git repositories, as `upstream` and `source` hold them.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::suggest::quoted;
+use crate::text_value::text_value;
 
 /// An absolute URL of a scheme that git knows, or the scp form `host:path`. The written text is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,31 +79,7 @@ impl GitUrl {
     }
 }
 
-impl fmt::Display for GitUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for GitUrl {
-    type Err = GitUrlError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::new(text)
-    }
-}
-
-impl Serialize for GitUrl {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for GitUrl {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::new(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-    }
-}
+text_value!(GitUrl: Display, FromStr(new, GitUrlError), Serialize, Deserialize);
 
 #[cfg(test)]
 mod tests {

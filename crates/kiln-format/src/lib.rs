@@ -31,6 +31,7 @@ mod render;
 mod source;
 mod span;
 mod suggest;
+mod text_value;
 mod version;
 
 pub use crate::arch::{ArchError, CudaCapability, CudaSuffix, NpuArch, RocmArch};

@@ -1,11 +1,7 @@
 //! Kernel names, and the Python names made from them.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::suggest::quoted;
+use crate::text_value::text_value;
 
 /// The name of a kernel: `^[a-z][-a-z0-9]*[a-z0-9]$`, so at least two characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,31 +76,7 @@ impl KernelName {
     }
 }
 
-impl fmt::Display for KernelName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for KernelName {
-    type Err = KernelNameError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::new(text)
-    }
-}
-
-impl Serialize for KernelName {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for KernelName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::new(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-    }
-}
+text_value!(KernelName: Display, FromStr(new, KernelNameError), Serialize, Deserialize);
 
 #[cfg(test)]
 mod tests {

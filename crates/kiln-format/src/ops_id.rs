@@ -1,12 +1,9 @@
 //! The id that a variant's shared object, native module and op namespace share.
 
-use std::fmt;
-
-use serde::{Serialize, Serializer};
-
 use crate::backend::BackendName;
 use crate::name::KernelName;
 use crate::suggest::quoted;
+use crate::text_value::text_value;
 
 /// `_<python name>_<backend>_<unique id>`: at once a file stem, a Python module, an op namespace and a C token.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,17 +60,7 @@ impl OpsId {
     }
 }
 
-impl fmt::Display for OpsId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Serialize for OpsId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
+text_value!(OpsId: Display, Serialize);
 
 #[cfg(test)]
 mod tests {

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
 use crate::suggest::quoted;
+use crate::text_value::text_value;
 
 /// A version `N(.N)*` with unsigned components, such as `2.11`.
 ///
@@ -114,29 +114,11 @@ impl Hash for Version {
     }
 }
 
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl FromStr for Version {
-    type Err = VersionError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::parse(text)
-    }
-}
+text_value!(Version: Display, FromStr(parse, VersionError), Serialize);
 
 impl From<MajorMinor> for Version {
     fn from(version: MajorMinor) -> Self {
         Self { text: version.to_string(), components: vec![version.major, version.minor] }
-    }
-}
-
-impl Serialize for Version {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::digest::Digest;
 use crate::git_url::GitUrl;
 use crate::name::KernelName;
 use crate::suggest::quoted;
+use crate::text_value::text_value;
 
 /// What `metadata.json` holds, in the order in which it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,8 +160,4 @@ impl FromStr for CommitId {
     }
 }
 
-impl fmt::Display for CommitId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+text_value!(CommitId: Display);
