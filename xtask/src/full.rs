@@ -84,6 +84,11 @@ fn fuzz(workspace: &Workspace, target: &str) -> anyhow::Result<Counts> {
     // With a target named, build scripts are left out of the instrumentation.
     command.env("RUSTFLAGS", INSTRUMENT).args(["run", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target", &host()?]);
     command.arg("--target-dir").arg(workspace.target.join("fuzz")).args(["--bin", target, "--"]).arg(&corpus);
+    // Read only: what is found stays in the first directory.
+    let seeds = workspace.root.join("fuzz/seeds").join(target);
+    if seeds.is_dir() {
+        command.arg(seeds);
+    }
     command.arg(format!("-max_total_time={FUZZ_TIME}")).arg("-print_final_stats=1");
     one(command.arg(format!("-artifact_prefix={}/{target}-", crashes.display())))
 }

@@ -35,6 +35,18 @@ fn every_case() {
 }
 
 #[test]
+fn every_seed_of_the_fuzzer() {
+    let mut seeds = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/build_toml"), &mut seeds);
+    assert!(seeds.len() > 100);
+    let read = |text: &[u8]| kiln_format::build::parse("build.toml", std::str::from_utf8(text).unwrap()).build.is_some();
+    assert!(seeds.iter().filter(|text| read(text)).count() > 10, "files that are read, and so brought up to date, are among them");
+    for text in seeds {
+        fuzzing::build_toml(&text);
+    }
+}
+
+#[test]
 fn every_prefix_of_the_largest_case() {
     let largest = corpus().into_iter().max_by_key(Vec::len).unwrap();
     for end in 0..largest.len() {

@@ -32,7 +32,10 @@ pub const LINTS: &[&str] = &[
     "unused-stable-abi",
 ];
 
-/// Compute capabilities that some CUDA toolkit from 11.0 to 13 compiles for, as nvcc's manual lists them.
+/// Compute capabilities that some CUDA toolkit from 11 to 13 compiles for.
+///
+/// Source: the names that `ptxas --help` allows for `--gpu-name` in the `nvidia-cuda-nvcc` wheels of 11.8.89, 12.0.76, 12.8.93, 12.9.86,
+/// 13.0.88 and 13.5.37, all together.
 const CUDA: &[(u32, u32)] = &[
     (3, 5),
     (3, 7),
@@ -54,22 +57,30 @@ const CUDA: &[(u32, u32)] = &[
     (10, 0),
     (10, 1),
     (10, 3),
+    (10, 7),
     (11, 0),
     (12, 0),
     (12, 1),
 ];
-/// The first capability that has variants of one device (`a`), and of a family (`f`).
+/// The first capability that has variants of one device (`a`), and of a family (`f`); every later one has them too. Same source.
 const SUFFIX_FROM: [(CudaSuffix, (u32, u32)); 2] = [(CudaSuffix::Arch, (9, 0)), (CudaSuffix::Family, (10, 0))];
 
-/// AMD's devices from the first that ROCm knows, as LLVM's manual lists them.
+/// AMD's devices from the first that ROCm knows.
+///
+/// Source: the processors that clang names when it is asked for an unknown one of `amdgcn-amd-amdhsa`, 19.1.7 (which still has gfx940 and
+/// gfx941) and 23.1.4 together.
 const ROCM: &[&str] = &[
     "gfx700", "gfx701", "gfx702", "gfx703", "gfx704", "gfx705", "gfx801", "gfx802", "gfx803", "gfx805", "gfx810", "gfx900", "gfx902",
     "gfx904", "gfx906", "gfx908", "gfx909", "gfx90a", "gfx90c", "gfx940", "gfx941", "gfx942", "gfx950", "gfx1010", "gfx1011", "gfx1012",
     "gfx1013", "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx1100", "gfx1101", "gfx1102", "gfx1103",
-    "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1200", "gfx1201", "gfx1250", "gfx1251",
+    "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154", "gfx1170", "gfx1171", "gfx1172", "gfx1200", "gfx1201", "gfx1250", "gfx1251",
+    "gfx1310",
 ];
 
 /// Licenses that the Hub knows beside those of SPDX.
+///
+/// Source: the type `License` of the Hub's JavaScript client (`@huggingface/hub`, `src/types/public.ts`), and what the Hub's page of
+/// licenses has had since: h-research, intel-research, apple-*, openmdw-1.0, llama3.3, llama4, grok2-community, fair-*.
 const HUB_LICENSES: &[&str] = &[
     "apple-amlr",
     "apple-ascl",
@@ -83,7 +94,9 @@ const HUB_LICENSES: &[&str] = &[
     "deepfloyd-if-license",
     "fair-noncommercial-research-license",
     "gemma",
+    "gfdl",
     "gpl",
+    "grok2-community",
     "h-research",
     "intel-research",
     "lgpl",
@@ -94,7 +107,9 @@ const HUB_LICENSES: &[&str] = &[
     "llama3.2",
     "llama3.3",
     "llama4",
-    "open-mdw",
+    "odbl",
+    "odc-by",
+    "openmdw-1.0",
     "openrail",
     "openrail++",
     "other",
@@ -233,6 +248,8 @@ fn unused_stable_abi(build: &Build) -> Vec<Diagnostic> {
 
 #[cfg(test)]
 mod tests {
+    use std::str::FromStr as _;
+
     use kiln_format::render;
 
     use super::super::testing::Project;
@@ -295,21 +312,21 @@ mod tests {
            |
         12 | cuda-capabilities = ["8.0", "8.0a", "9.0a", "9.0f", "9.9", "12.0+PTX"]
            |                             ^^^^^^
-           = known capabilities: 3.5, 3.7, 5.0, 5.2, 5.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, 9.0, 10.0, 10.1, 10.3, 11.0, 12.0, 12.1
+           = known capabilities: 3.5, 3.7, 5.0, 5.2, 5.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, 9.0, 10.0, 10.1, 10.3, 10.7, 11.0, 12.0, 12.1
 
         warning[unknown-arch]: no CUDA toolkit compiles for capability `9.0f`
            --> build.toml:12:45
            |
         12 | cuda-capabilities = ["8.0", "8.0a", "9.0a", "9.0f", "9.9", "12.0+PTX"]
            |                                             ^^^^^^
-           = known capabilities: 3.5, 3.7, 5.0, 5.2, 5.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, 9.0, 10.0, 10.1, 10.3, 11.0, 12.0, 12.1
+           = known capabilities: 3.5, 3.7, 5.0, 5.2, 5.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, 9.0, 10.0, 10.1, 10.3, 10.7, 11.0, 12.0, 12.1
 
         warning[unknown-arch]: no CUDA toolkit compiles for capability `9.9`
            --> build.toml:12:53
            |
         12 | cuda-capabilities = ["8.0", "8.0a", "9.0a", "9.0f", "9.9", "12.0+PTX"]
            |                                                     ^^^^^
-           = known capabilities: 3.5, 3.7, 5.0, 5.2, 5.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, 9.0, 10.0, 10.1, 10.3, 11.0, 12.0, 12.1
+           = known capabilities: 3.5, 3.7, 5.0, 5.2, 5.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, 9.0, 10.0, 10.1, 10.3, 10.7, 11.0, 12.0, 12.1
 
         warning[unknown-arch]: no ROCm compiles for architecture `gfx999`
            --> build.toml:17:25
@@ -320,6 +337,28 @@ mod tests {
         );
         let noarch = said("[torch-noarch]\ncuda_capabilities = [\"1.0\"]\nrocm_archs = [\"gfx111\"]\n");
         assert_eq!(noarch.matches("unknown-arch").count(), 2, "{noarch}");
+    }
+
+    #[test]
+    fn every_license_of_the_hub_is_known() {
+        let hub = "apache-2.0 mit openrail bigscience-openrail-m creativeml-openrail-m bigscience-bloom-rail-1.0 \
+             bigcode-openrail-m afl-3.0 artistic-2.0 bsl-1.0 bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear c-uda cc \
+             cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-2.0 cc-by-nc-3.0 \
+             cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 \
+             cdla-sharing-1.0 cdla-permissive-1.0 cdla-permissive-2.0 wtfpl ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1 \
+             eupl-1.2 agpl-3.0 gfdl gpl gpl-2.0 gpl-3.0 lgpl lgpl-2.1 lgpl-3.0 isc h-research intel-research lppl-1.3c \
+             ms-pl apple-ascl apple-amlr mpl-2.0 odc-by odbl openmdw-1.0 openrail++ osl-3.0 postgresql ofl-1.1 ncsa \
+             unlicense zlib pddl lgpl-lr deepfloyd-if-license fair-noncommercial-research-license llama2 llama3 llama3.1 \
+             llama3.2 llama3.3 llama4 grok2-community gemma unknown other";
+        for license in hub.split_whitespace() {
+            let build = format!(
+                "[general]\nname = \"ab\"\nversion = 1\nedition = 5\nlicense = \"{license}\"\nbackends = [\"cpu\"]\n[torch-noarch]\n"
+            );
+            assert_eq!(license_remark(&build), None, "{license}");
+        }
+        assert!(
+            HUB_LICENSES.is_sorted() && ROCM.is_sorted_by_key(|name| kiln_format::RocmArch::from_str(name).unwrap()) && CUDA.is_sorted()
+        );
     }
 
     #[test]
