@@ -8,9 +8,11 @@
 //! * [`render`] prints diagnostics for people, [`SourceFile::report`] gives them as data;
 //! * [`Variant`] parses from and prints to the name of a variant's directory, [`System`] says what a loader accepts;
 //! * [`Metadata`] reads and writes `metadata.json`, [`OpsId`] is the name that the shared object, the module and the ops share;
+//! * [`lock::Lock`] reads and writes `kiln.lock`;
 //! * [`Digest`] hashes a variant directory and compares it with what the metadata promise.
 
 pub mod build;
+pub mod lock;
 pub mod metadata;
 pub mod python_registry;
 pub mod variant;
