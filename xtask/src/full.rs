@@ -12,6 +12,7 @@ use crate::build_kernels;
 use crate::catalog;
 use crate::floor;
 use crate::kiln::Kiln;
+use crate::pinned;
 use crate::process;
 use crate::python_tests;
 use crate::setup;
@@ -39,6 +40,20 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
         progress.stage(stages, &format!("fuzz {target}"), || fuzz(workspace, &target));
     }
     progress.stage(stages, "catalog", || catalog::check(workspace));
+    progress.stage(stages, "releases that the catalog lacks", || pinned::check(workspace));
+    progress.stage(stages, "a store under ten processes, many rounds", || {
+        let mut test = cargo(workspace);
+        test.env("KILN_TEST_STORE_ROUNDS", "20").args([
+            "test",
+            "--locked",
+            "--package",
+            "kiln-toolchain",
+            "--test",
+            "store",
+            "ten_processes",
+        ]);
+        cargo_tests(&mut test)
+    });
     progress.stage(stages, "lists of the floor", || floor::check(workspace));
     for release in setup::TORCH_FULL {
         progress.stage(stages, &format!("examples in torch {release}"), || examples_in(workspace, release));

@@ -14,6 +14,7 @@ mod floor;
 mod full;
 mod hygiene;
 mod kiln;
+mod pinned;
 mod process;
 mod prove;
 mod python;

@@ -11,6 +11,7 @@
 //! sha256 = ".."            # of the wheel
 //! record-sha256 = ".."     # of the wheel's RECORD, which vouches for each file
 //! cuda = "13.0"            # what the wheel was built with; absent for a CPU build
+//! license = "BSD-3-Clause" # what the wheel states
 //! cxx = "gnu++20"          # the language level of its umbrella headers
 //! names-sha256 = ".."      # of the names that its libraries export
 //! ```
@@ -60,6 +61,8 @@ pub struct LockedTorch {
     pub cuda: Option<Version>,
     /// The language level that its umbrella headers want, such as `gnu++20`.
     pub cxx: String,
+    /// The license that the wheel states.
+    pub license: String,
     /// Sha256 of the file with the names that its libraries export, as lower-case hexadecimal text.
     pub names_sha256: String,
 }
@@ -83,6 +86,7 @@ struct Entry {
     record_sha256: Spanned<String>,
     cuda: Option<Spanned<String>>,
     cxx: Spanned<String>,
+    license: String,
     names_sha256: Spanned<String>,
 }
 
@@ -122,7 +126,9 @@ impl Lock {
             if let Some(cuda) = &torch.cuda {
                 text.push_str(&format!("cuda = \"{cuda}\"\n"));
             }
-            text.push_str(&format!("cxx = \"{}\"\nnames-sha256 = \"{}\"\n", torch.cxx, torch.names_sha256));
+            // A basic string takes everything but quotes, backslashes and control characters as it is.
+            let license: String = torch.license.chars().filter(|c| !matches!(c, '"' | '\\') && !c.is_control()).collect();
+            text.push_str(&format!("cxx = \"{}\"\nlicense = \"{license}\"\nnames-sha256 = \"{}\"\n", torch.cxx, torch.names_sha256));
         }
         text
     }
@@ -162,7 +168,7 @@ impl Entry {
         if !plain(self.wheel.get_ref()) || !self.wheel.get_ref().ends_with(".whl") {
             return Err(fault(&self.wheel, format!("`{}` is no file name of a wheel", self.wheel.get_ref().escape_debug())));
         }
-        if !matches!(self.cxx.get_ref().as_str(), "gnu++17" | "gnu++20" | "gnu++23") {
+        if !matches!(self.cxx.get_ref().as_str(), "gnu++17" | "gnu++20") {
             return Err(fault(&self.cxx, format!("`{}` is no language level", self.cxx.get_ref().escape_debug())));
         }
         let version = |text: &Spanned<String>| Version::parse(text.get_ref()).map_err(|cause| fault(text, cause.to_string()));
@@ -175,6 +181,7 @@ impl Entry {
             sha256: self.sha256.into_inner(),
             record_sha256: self.record_sha256.into_inner(),
             cxx: self.cxx.into_inner(),
+            license: self.license,
             names_sha256: self.names_sha256.into_inner(),
         })
     }
@@ -199,6 +206,7 @@ mod tests {
             record_sha256: "b".repeat(64),
             cuda: Version::parse("13.0").ok(),
             cxx: "gnu++20".to_owned(),
+            license: "BSD-3-Clause".to_owned(),
             names_sha256: "c".repeat(64),
         }
     }

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::http::HttpError;
+use crate::http::{HttpError, HttpFault};
 use crate::zip::ZipError;
 
 /// Why a toolchain is not to be had.
@@ -203,6 +203,39 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// The wheel is not what the index says.
+    #[error("`{file}` from {url} has sha256 {found}, but the index lists it with {listed}")]
+    Unvouched {
+        /// Name of the wheel.
+        file: String,
+        /// Where it came from, without credentials.
+        url: String,
+        /// The index's sha256.
+        listed: String,
+        /// The file's sha256.
+        found: String,
+    },
+    /// The file is larger than any wheel.
+    #[error("`{file}` is refused: it has {size} bytes, more than {largest}")]
+    TooLarge {
+        /// Name of the wheel.
+        file: String,
+        /// Its size in bytes.
+        size: u64,
+        /// The largest size in bytes.
+        largest: u64,
+    },
+    /// The wheel cannot be pinned.
+    #[error(transparent)]
+    Make(crate::make_catalog::MakeError),
+    /// The lock file pins something that its own wheel does not give.
+    #[error("the lock file is damaged: what it pins for torch {version} ({platform}) is not what the wheel gives")]
+    LockDiffers {
+        /// The release.
+        version: String,
+        /// The platform.
+        platform: String,
+    },
     /// The store cannot be read or written.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Store {
@@ -242,6 +275,11 @@ impl Error {
         move |source| Self::Store { action, path: path.to_owned(), source }
     }
 
+    /// Whether it was the network that was missing and is forbidden.
+    pub(crate) fn is_offline(&self) -> bool {
+        matches!(self, Self::Fetch { source: HttpError { fault: HttpFault::Offline, .. }, .. })
+    }
+
     /// What the user can do about it; to be printed after the message.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -258,7 +296,14 @@ impl Error {
                     .to_owned(),
             ),
             Self::Store { .. } => Some("toolchains can be kept elsewhere with `--cache-dir DIR`".to_owned()),
-            Self::UnknownTorch { known, .. } if !known.is_empty() => Some(format!("the catalog has {}", known.join(", "))),
+            Self::UnknownTorch { version, known, .. } => {
+                let known = if known.is_empty() { String::new() } else { format!("the catalog has {}; ", known.join(", ")) };
+                Some(format!("{known}pin another release with `kiln toolchain add torch=={version}`"))
+            }
+            Self::Unvouched { .. } | Self::TooLarge { .. } | Self::Make(_) => {
+                Some("another index can be given with `--index URL`; nothing of the file was kept".to_owned())
+            }
+            Self::LockDiffers { version, .. } => Some(format!("pin it again with `kiln toolchain add torch=={version}`")),
             Self::Offline { command, .. } => Some(format!("run `{command}` while online")),
             Self::NoProject { .. } | Self::NotListed { .. } | Self::NoWheel { .. } => {
                 Some("another index can be given with `--index URL`; a mirror must carry the same files as the original".to_owned())
@@ -268,7 +313,7 @@ impl Error {
             }
             Self::IndexPage { .. } => Some("is the index the right one? another can be given with `--index URL`".to_owned()),
             Self::Changed { .. } => Some("run the command again; nothing of it was kept".to_owned()),
-            Self::Damaged { path, .. } => Some(format!("remove `{}`; it is fetched again when it is needed", path.display())),
+            Self::Damaged { .. } => Some("run `kiln toolchain verify --repair`".to_owned()),
             Self::Fetch { source, .. } => source.fault.hint(),
             _ => None,
         }

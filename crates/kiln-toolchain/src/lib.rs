@@ -42,6 +42,6 @@ pub use names::{
 };
 pub use network::{FoundWheel, Network, WantedWheel};
 pub use part::{Members, Part, Terms, WheelPin};
-pub use provision::{ProvisionOptions, Provisioner, StoreEntry};
-pub use store::StoreTree;
+pub use provision::{Collected, DamagedEntry, OfferedTorch, PinnedTorch, ProvisionOptions, Provisioner, StoreEntry, StoredTree};
+pub use store::{Removal, StoreTree};
 pub use toolchain::{CxxLevel, Provider, TorchToolchain};

@@ -127,9 +127,15 @@ impl LibraryExports {
 /// # Errors
 /// [`Error::Catalog`] when there is no such file or it is damaged.
 pub(crate) fn of_catalog(file: &str) -> Result<Vec<LibraryExports>, Error> {
-    let damaged = |reason: String| Error::Catalog { reason: format!("names file `{file}`: {reason}") };
-    let bytes = embedded::find(file).ok_or_else(|| damaged("is not there".to_owned()))?;
-    decode(bytes).map_err(|cause| damaged(cause.to_string()))
+    decode(catalog_file(file)?).map_err(|cause| Error::Catalog { reason: format!("names file `{file}`: {cause}") })
+}
+
+/// A names file of the catalog.
+///
+/// # Errors
+/// [`Error::Catalog`] when there is no such file.
+pub(crate) fn catalog_file(file: &str) -> Result<&'static [u8], Error> {
+    embedded::find(file).ok_or_else(|| Error::Catalog { reason: format!("names file `{file}`: is not there") })
 }
 
 #[cfg(test)]

@@ -1,7 +1,14 @@
 //! Torch toolchains from wheels: catalog, index, wheel and store put together.
 
+mod maintain;
+mod pin;
+
+pub use self::maintain::{Collected, DamagedEntry, StoredTree};
+pub use self::pin::{OfferedTorch, PinnedTorch};
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use kiln_format::Version;
@@ -11,9 +18,9 @@ use url::Url;
 use crate::catalog::{Catalog, TorchRelease};
 use crate::error::Error;
 use crate::event::{FetchEvent, FetchSink};
-use crate::http::{Client, HttpError, HttpFault, IndexUrl, RetryPolicy};
+use crate::http::{Client, IndexUrl, RetryPolicy};
 use crate::index::{self, Locations};
-use crate::names;
+use crate::names::{self, LibraryExports};
 use crate::network::Network;
 use crate::part::{Members, Part, Terms, WheelPin, digest_of};
 use crate::store::{Lock, Store, StoreTree, TreeInfo, TreeWriter};
@@ -50,8 +57,8 @@ pub struct Provisioner<'a> {
     events: &'a FetchSink<'a>,
     interrupt: Interrupt,
     store: Store,
-    /// Keep the trees that were given out from being removed by others.
-    used: Mutex<Vec<File>>,
+    /// The trees that were given out, by id. The files keep them from being removed by others.
+    used: Mutex<BTreeMap<String, (StoreTree, Option<File>)>>,
 }
 
 impl<'a> Provisioner<'a> {
@@ -81,7 +88,7 @@ impl<'a> Provisioner<'a> {
     /// ever left in the store.
     pub fn torch(&self, version: &Version, platform: &str) -> Result<TorchToolchain, Error> {
         let release = self.catalog.torch(version, platform)?;
-        Self::toolchain(release, self.provide(release)?)
+        self.toolchain(release, self.provide(release)?)
     }
 
     /// The toolchain of a torch release as a plan needs it: nothing is fetched, so the directory that it names may not
@@ -91,7 +98,7 @@ impl<'a> Provisioner<'a> {
     /// [`Error::UnknownTorch`].
     pub fn planned_torch(&self, version: &Version, platform: &str) -> Result<TorchToolchain, Error> {
         let release = self.catalog.torch(version, platform)?;
-        Self::toolchain(release, self.planned(torch_tree(release)))
+        self.toolchain(release, self.planned(torch_tree(release)))
     }
 
     /// A tree of several wheels: the parts are fetched, each into a tree of its own that others can share, and put together by hard
@@ -109,12 +116,23 @@ impl<'a> Provisioner<'a> {
         self.planned(TreeInfo::new(name.to_owned(), digest_of(parts), parts.to_vec()))
     }
 
+    /// The ids of the trees that were given out so far, sorted.
+    pub fn given_out(&self) -> BTreeSet<String> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    /// The terms under which the files in `dir` come, if that is the directory of a tree that was given out.
+    pub fn terms_of(&self, dir: &Path) -> Vec<Terms> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.values().find(|(tree, _)| tree.dir == dir).map(|(tree, _)| tree.terms.clone()).unwrap_or_default()
+    }
+
     fn planned(&self, info: TreeInfo) -> StoreTree {
         let dir = self.store.place(&info.id());
         self.store.find(&info).unwrap_or_else(|| StoreTree { id: info.id(), digest: info.digest, dir, terms: Vec::new() })
     }
 
-    fn toolchain(release: &TorchRelease, tree: StoreTree) -> Result<TorchToolchain, Error> {
+    fn toolchain(&self, release: &TorchRelease, tree: StoreTree) -> Result<TorchToolchain, Error> {
         let root = RootName::new(tree.id);
         let include = |path: &str| PathRef { root: root.clone(), path: path.to_owned() };
         Ok(TorchToolchain {
@@ -128,11 +146,22 @@ impl<'a> Provisioner<'a> {
             include_dirs: vec![include("torch/include"), include("torch/include/torch/csrc/api/include")],
             root,
             binding: RootBinding { dir: tree.dir, kind: RootKind::Immutable { digest: tree.digest.clone() } },
-            exports: names::of_catalog(&release.names)?,
+            exports: self.exports(release)?,
             terms: tree.terms,
             identity: tree.digest,
             cxx_level: release.cxx_level,
         })
+    }
+
+    /// What the libraries of a release export.
+    fn exports(&self, release: &TorchRelease) -> Result<Vec<LibraryExports>, Error> {
+        if !release.locked {
+            return names::of_catalog(&release.names);
+        }
+        let what = format!("the list of names of torch {} ({})", release.version, release.platform);
+        let command = format!("kiln toolchain fetch torch=={}", release.version);
+        let bytes = self.store.names(&release.names).ok_or(Error::Offline { what, command })?;
+        names::decode(&bytes).map_err(|cause| Error::Catalog { reason: format!("names file `{}`: {cause}", release.names) })
     }
 
     /// Fetches a release into the store, if it is not there; gives the directory that holds its `torch/include`.
@@ -168,7 +197,10 @@ impl<'a> Provisioner<'a> {
     /// The files of a release, out of the store or fetched.
     fn provide(&self, release: &TorchRelease) -> Result<StoreTree, Error> {
         let what = format!("torch {} ({})", release.version, release.platform);
-        self.told(|| self.find_or_fetch(torch_tree(release), torch_part(release), &what, &format!("torch=={}", release.version)))
+        self.told(|| {
+            self.restore_names(release)?;
+            self.find_or_fetch(torch_tree(release), torch_part(release), &what, &format!("torch=={}", release.version))
+        })
     }
 
     /// Whatever fails after an interrupt fails because of it.
@@ -192,7 +224,9 @@ impl<'a> Provisioner<'a> {
             let tree = self.find_or_fetch(own, part_in_place(part), &format!("{project} {version}"), name)?;
             trees.push((part.clone(), tree));
         }
-        self.store.create(info, &lock, |tree| self.store.link(&trees, tree))
+        let mark = info.clone();
+        let tree = self.store.create(info, &lock, |tree| self.store.link(&trees, tree))?;
+        Ok(self.find(&mark).unwrap_or(tree))
     }
 
     /// A tree that is there; from now on it is in use.
@@ -200,7 +234,7 @@ impl<'a> Provisioner<'a> {
         // In this order: a tree is not removed while it is in use.
         let mark = self.store.mark_used(&info.id());
         let tree = self.store.find(info)?;
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).extend(mark);
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).entry(info.id()).or_insert((tree.clone(), mark));
         Some(tree)
     }
 
@@ -217,18 +251,20 @@ impl<'a> Provisioner<'a> {
         if let Some(tree) = self.find(&info) {
             return Ok(tree);
         }
-        let network = (self.network)()?;
-        let offline = self.options.offline;
-        let client = network.client(self.options.retry, offline, self.events, self.interrupt.clone(), what.to_owned());
-        client.tell(FetchEvent::Started { what: what.to_owned() });
         let mark = info.clone();
-        let tree = self.store.create(info, &lock, |tree| self.fill(&part, &network, &client, tree)).map_err(|error| match error {
-            Error::Fetch { source: HttpError { fault: HttpFault::Offline, .. }, .. } => forbidden(),
-            error => error,
-        })?;
+        let tree = self.make(info, &part, what, &lock).map_err(|error| if error.is_offline() { forbidden() } else { error })?;
+        Ok(self.find(&mark).unwrap_or(tree))
+    }
+
+    /// Fetches a part and makes its tree, whose lock the caller holds.
+    fn make(&self, info: TreeInfo, part: &Part, what: &str, lock: &Lock) -> Result<StoreTree, Error> {
+        let network = (self.network)()?;
+        let client = self.client(&network, what.to_owned());
+        client.tell(FetchEvent::Started { what: what.to_owned() });
+        let tree = self.store.create(info, lock, |tree| self.fill(part, &network, &client, tree))?;
         let traffic = client.traffic();
         client.tell(FetchEvent::Finished { what: what.to_owned(), bytes: traffic.bytes, requests: traffic.requests });
-        Ok(self.find(&mark).unwrap_or(tree))
+        Ok(tree)
     }
 
     /// Fetches the files of a part into a new tree, from the first index that has its wheel.
@@ -303,6 +339,11 @@ impl<'a> Provisioner<'a> {
         }
         tree.info.terms = vec![Terms { ..terms }];
         Ok(())
+    }
+
+    /// A client for one purpose, which it reports under the name `what`.
+    fn client<'c>(&'c self, network: &'c Network, what: String) -> Client<'c> {
+        network.client(self.options.retry, self.options.offline, self.events, self.interrupt.clone(), what)
     }
 
     /// Takes a lock, and says so if that means waiting.

@@ -93,6 +93,10 @@ fn several_wheels_give_one_tree() {
     let text = tree.dir.parent().unwrap().join("terms/a-compiler-1.0/licenses/License.txt");
     assert_eq!(std::fs::read_to_string(text).unwrap(), "You may not.");
     assert_eq!(bench.server.log().sent_twice(), Vec::<String>::new());
+    // The tree and its two parts; none may go into a cache that is shared.
+    let stored = bench.provision(|provisioner| provisioner.stored());
+    assert_eq!(stored.iter().filter(|tree| !tree.redistributable).count(), 3);
+    assert_eq!(bench.provision(|provisioner| provisioner.verify_all(false)).unwrap(), []);
 
     // Again, from the store: nothing is asked. Another toolkit with the same runtime: only the new compiler is fetched.
     bench.server.clear_log();

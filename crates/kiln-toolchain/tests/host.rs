@@ -275,3 +275,21 @@ fn a_damaged_cache_is_ignored() {
     let left: Vec<_> = std::fs::read_dir(place.path("cache")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["compilers.json"]);
 }
+
+#[test]
+fn compilers_that_are_found_at_the_same_time_are_all_remembered() {
+    let place = Place::new();
+    let wrappers: Vec<PathBuf> = (0..4).map(|index| place.wrapper(&format!("{index}/g++"), "/usr/bin/g++")).collect();
+    let search = |wrapper: &PathBuf| place.find(&chosen(wrapper.to_str().unwrap())).unwrap();
+    std::thread::scope(|scope| {
+        for wrapper in &wrappers {
+            scope.spawn(move || search(wrapper));
+        }
+    });
+    let asked = place.calls();
+    assert!(asked >= 4);
+    for wrapper in &wrappers {
+        search(wrapper);
+    }
+    assert_eq!(place.calls(), asked);
+}

@@ -76,6 +76,12 @@ fn members_that_occur_twice() {
 }
 
 #[test]
+fn members_that_are_one_where_case_does_not_count() {
+    let twice = refused_member(Member::new("torch/include/D0/H0.h", "other"));
+    insta::assert_snapshot!(twice, @"error: `torch-2.13.0-py3-none-any.whl` is refused: member `torch/include/d0/h0.h` differs from `torch/include/D0/H0.h` by letter case only");
+}
+
+#[test]
 fn contents_that_are_not_what_the_directory_says() {
     let name = "torch/include/odd.h";
     let wrong_crc = Member { crc32: Some(0xdead_beef), ..Member::new(name, "content") };

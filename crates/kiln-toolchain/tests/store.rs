@@ -96,7 +96,7 @@ fn damage_is_found_and_named() {
     replace(&header, b"evil");
     insta::assert_snapshot!(verify().unwrap_err().replace(dir.parent().unwrap().file_name().unwrap().to_str().unwrap(), "[id]"), @r"
     error: the store's tree `[dir]/cache/toolchains-v1/trees/[id]` is damaged: `torch/include/d3/h3.h` was changed
-    hint: remove `[dir]/cache/toolchains-v1/trees/[id]`; it is fetched again when it is needed
+    hint: run `kiln toolchain verify --repair`
     ");
     replace(&header, &sound);
     verify().unwrap();
@@ -136,6 +136,51 @@ fn processes_started_together_fetch_once() {
     assert_eq!(bench.server.log().sent_twice(), Vec::<String>::new());
     assert_eq!(said.iter().filter(|text| text.contains("Finished")).count(), 1, "{said:?}");
     bench.assert_tree(Path::new(last[0].strip_prefix("ok ").unwrap()));
+}
+
+/// Ten processes provision one empty store at once; the one that fetches and two that wait are killed. As many rounds as
+/// `KILN_TEST_STORE_ROUNDS` says, or two.
+#[test]
+fn ten_processes_some_of_them_killed() {
+    let rounds = std::env::var("KILN_TEST_STORE_ROUNDS").map_or(2, |rounds| rounds.parse().unwrap());
+    let bench = Bench::new();
+    for round in 0..rounds {
+        // The first to come hangs at one of its requests, another one each round.
+        bench.server.heal();
+        bench.server.fault_times(Target::Files, Fault::Stall(1000), round % 4, Some(1));
+        let mut children: Vec<Child> = (0..10).map(|_| process(&bench)).collect();
+        let mut outputs: Vec<_> = children.iter_mut().map(|child| BufReader::new(child.stdout.take().unwrap()).lines()).collect();
+        let first: Vec<String> = outputs.iter_mut().map(|lines| lines.next().unwrap().unwrap()).collect();
+        let holder = first.iter().position(|line| line.starts_with("Started")).unwrap();
+        assert_eq!(first.iter().filter(|line| line.starts_with("WaitingForLock")).count(), 9, "{first:?}");
+        let killed = [(holder + 3) % 10, (holder + 6) % 10, holder];
+        let reached = usize::try_from(round % 4).unwrap() + 1;
+        wait_for(|| bench.server.log().requests("/files/") >= reached);
+        for index in killed {
+            children[index].kill().unwrap();
+            children[index].wait().unwrap();
+        }
+        let mut places = Vec::new();
+        for (index, (mut child, lines)) in children.into_iter().zip(outputs).enumerate().filter(|(index, _)| !killed.contains(index)) {
+            let said: Vec<String> = lines.map(Result::unwrap).collect();
+            assert!(child.wait().unwrap().success(), "{index}: {said:?}");
+            places.push(said.last().unwrap().strip_prefix("ok ").unwrap().to_owned());
+        }
+        assert!(places.windows(2).all(|pair| pair[0] == pair[1]), "{places:?}");
+        bench.assert_tree(Path::new(&places[0]));
+        assert!(most_sent(&bench.server.log()) <= 2, "round {round}: {:?}", bench.server.log().sent_twice());
+        assert_eq!(common::files_below(&bench.cache().join("toolchains-v1/work")), Vec::<String>::new());
+        std::fs::remove_dir_all(bench.cache()).unwrap();
+        bench.server.clear_log();
+    }
+}
+
+/// How often the byte that was sent most often was sent.
+fn most_sent(log: &kiln_test_server::Log) -> usize {
+    let ranges = |entry: &kiln_test_server::Entry| entry.range.clone().unwrap_or(0..entry.bytes);
+    let sent: Vec<_> = log.entries.iter().filter(|entry| entry.bytes > 0).collect();
+    let overlapping = |at: u64, path: &str| sent.iter().filter(|entry| entry.path == path && ranges(entry).contains(&at)).count();
+    sent.iter().map(|entry| overlapping(ranges(entry).start, &entry.path)).max().unwrap_or(0)
 }
 
 #[test]

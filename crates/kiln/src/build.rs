@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kiln_cuda::{ArchRequest, CudaBackend, Origin};
 use kiln_format::build::KernelOptions;
+use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
 use kiln_format::variant::{Compute, Os};
 use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Version};
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir, WorkDirError};
 use kiln_toolchain::floor::{Floor, FloorChoice};
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{CudaUse, LibraryExports, Provider, Provisioner, TorchToolchain};
+use kiln_toolchain::{CudaUse, LibraryExports, Provider, Provisioner, Terms, TorchToolchain};
 
 use crate::backends::Backends;
 use crate::build_error::{BuildError, Report};
@@ -27,6 +28,7 @@ use crate::disk;
 use crate::event::Event;
 use crate::floor;
 use crate::git::{self, GitTool, Scm};
+use crate::known_projects;
 use crate::matrix::{Filters, Kind, Matrix, Selected, Selection, Set, Target, choose};
 use crate::ops_id::{self, Purpose};
 use crate::out_dir;
@@ -42,31 +44,41 @@ use crate::stale::Stale;
 pub struct Checked {
     /// The project, with the remarks of all checks.
     pub project: Project,
-    /// The matrix.
+    /// The matrix, with rows for the releases that are pinned.
     pub matrix: Matrix,
+    /// The torch releases that the project and its user have pinned.
+    pub lock: Lock,
 }
 
 /// Whether this machine can build a variant, and if not, why.
 pub type CanBuild<'a> = dyn Fn(&Selected) -> Result<(), String> + 'a;
 
 impl Checked {
-    /// Opens the project in `dir` and checks its configuration. Faults in its files are remarks, not errors.
+    /// Opens the project in `dir` and checks its configuration. `user_lock` holds what the user has pinned for all projects. Faults in its files are remarks, not errors.
     ///
     /// # Errors
     /// When `dir` is no project.
-    pub fn open(dir: &Path) -> Result<Self, BuildError> {
+    pub fn open(dir: &Path, user_lock: &Lock) -> Result<Self, BuildError> {
         let mut project = Project::open(dir)?;
         let matrix = match project.read_matrix() {
             Some(matrix) => matrix,
             None => Matrix::builtin()?,
         };
+        // What the project pins stands before what its user does.
+        let mut lock = project.lock.clone();
+        for torch in user_lock.torch() {
+            if !lock.torch().iter().any(|known| (&known.version, &known.platform) == (&torch.version, &torch.platform)) {
+                lock.add(torch.clone());
+            }
+        }
+        let matrix = matrix.with_locked(&lock);
         if let Some(build) = &project.build {
             let found = config_check::check(&project.root, build, &matrix);
             project.build_toml.diagnostics.extend(found);
             project.build_toml.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.map(|span| span.start), diagnostic.level));
         }
         project.silence();
-        Ok(Self { project, matrix })
+        Ok(Self { project, matrix, lock })
     }
 
     /// Makes errors of what a published kernel may not have, silenced or not: flags that compile for the machine that builds.
@@ -284,6 +296,9 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     let project = &prepared.checked.project;
     let out_dir = prepared.options.out_dir.clone().unwrap_or_else(|| project.root.join("build"));
     out_dir::make(&out_dir, prepared.plan.variants.iter().map(|variant| variant.selected.variant.name()))?;
+    // Before anything is made with the trees: from now on they are needed.
+    let uses = services.provisioner.given_out();
+    known_projects::note(services.cache_dir, &project.root, prepared.options.out_dir.as_deref(), uses);
     replace::recover(&out_dir)?;
 
     if let (Some(floor), Some(host)) = (&prepared.floor, &prepared.host) {
@@ -561,7 +576,8 @@ fn variant_record(
     {
         by = compiler_name(host);
         let identity = host.identity.clone();
-        toolchains.insert("cxx".to_owned(), ToolchainRecord { provider: "system".to_owned(), version: by.clone(), identity });
+        let licenses = BTreeMap::new();
+        toolchains.insert("cxx".to_owned(), ToolchainRecord { provider: "system".to_owned(), version: by.clone(), identity, licenses });
     }
     if let Some(torch) = torch {
         let provider = match torch.provider {
@@ -569,7 +585,8 @@ fn variant_record(
             Provider::System { .. } => "python",
         };
         let version = torch.version.to_string();
-        toolchains.insert("torch".to_owned(), ToolchainRecord { provider: provider.to_owned(), version, identity: torch.identity.clone() });
+        let (provider, identity) = (provider.to_owned(), torch.identity.clone());
+        toolchains.insert("torch".to_owned(), ToolchainRecord { provider, version, identity, licenses: licenses(&torch.terms) });
     }
     if let Some(cuda) = cuda_release(selected).and_then(|release| prepared.backends.cuda(release)) {
         let toolkit = cuda.toolkit();
@@ -578,7 +595,15 @@ fn variant_record(
             Origin::System(_) => "system",
         };
         let (version, identity) = (toolkit.version.to_string(), toolkit.identity.clone());
-        toolchains.insert("cuda".to_owned(), ToolchainRecord { provider: provider.to_owned(), version, identity });
+        toolchains.insert(
+            "cuda".to_owned(),
+            ToolchainRecord {
+                provider: provider.to_owned(),
+                version,
+                identity,
+                licenses: licenses(&services.provisioner.terms_of(&toolkit.binding.dir)),
+            },
+        );
     }
     let catalog = torch.and_then(|torch| match &torch.provider {
         Provider::Wheel { record_sha256, .. } => Some(record_sha256.clone()),
@@ -598,6 +623,13 @@ fn variant_record(
         steps,
         proven: Proven { stage, by },
     }
+}
+
+/// The license that each wheel states, by project and version.
+fn licenses(terms: &[Terms]) -> BTreeMap<String, String> {
+    let stated =
+        |terms: &Terms| (format!("{} {}", terms.project, terms.version), terms.license.clone().unwrap_or_else(|| "none stated".to_owned()));
+    terms.iter().map(stated).collect()
 }
 
 /// A compiler for people: its family's program and its release.

@@ -10,6 +10,7 @@ use kiln_toolchain::floor::{FloorChoice, FloorError, FloorLevel};
 use kiln_toolchain::host::HostError;
 use thiserror::Error;
 
+use crate::lock_file::LockFileError;
 use crate::matrix::{ChooseError, MatrixError};
 use crate::ops_id::SourceError;
 use crate::plan::PlanError;
@@ -159,6 +160,9 @@ pub enum BuildError {
     /// The build record cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A lock file cannot be read or changed.
+    #[error(transparent)]
+    LockFile(#[from] LockFileError),
 }
 
 impl BuildError {
@@ -186,6 +190,7 @@ impl BuildError {
             Self::Plan(error) => error.code(),
             Self::WorkDir(WorkDirError::Interrupted { .. }) => "interrupted",
             Self::WorkDir(_) | Self::WorkDirTaken { .. } => "work-directory",
+            Self::LockFile(_) => "lock",
             Self::OutDirInside { .. } => "usage",
             Self::OutDir { .. } | Self::OutDirBlocked { .. } | Self::PlaceTaken { .. } | Self::Recover(_) | Self::Record(_) => "output",
         }
@@ -233,6 +238,8 @@ fn toolchain_code(error: &kiln_toolchain::Error) -> &'static str {
         E::Catalog { .. } => "internal",
         E::Offline { .. } => "offline",
         E::Interrupted => "interrupted",
+        E::Unvouched { .. } | E::TooLarge { .. } | E::Make(_) => "wheel",
+        E::LockDiffers { .. } => "lock",
         E::Fetch { .. } => "fetch",
         E::NoAccess { .. } => "index-access",
         E::IndexDir { .. }

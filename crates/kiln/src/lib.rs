@@ -15,6 +15,8 @@ pub mod floor;
 pub mod git;
 pub mod globs;
 pub mod hash;
+pub mod known_projects;
+pub mod lock_file;
 pub mod matrix;
 pub mod ops_id;
 pub mod ops_py;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kiln_format::lock::{self, Lock};
 use kiln_format::{Build, Diagnostic, DiagnosticReport, Level, SourceFile, render};
 use thiserror::Error;
 
@@ -19,7 +20,7 @@ use crate::shipped::{ShippedError, shipped_files};
 /// Name of the project file.
 pub const BUILD_TOML: &str = "build.toml";
 /// Names in a project that are Kiln's own outputs: never read as sources, never counted as changes.
-pub const OWN: [&str; 2] = ["build", WORK];
+pub const OWN: [&str; 3] = ["build", WORK, lock::FILE_NAME];
 /// Name of the directory that work is done in.
 pub const WORK: &str = ".kiln";
 /// A directory that every compiler looks for headers in when the project has it, whether listed or not.
@@ -127,6 +128,10 @@ pub struct Project {
     pub kiln_toml: Option<Remarks>,
     /// Remarks on the matrix file that `kiln.toml` names, when it cannot be used.
     pub matrix_toml: Option<Remarks>,
+    /// What `kiln.lock` pins; nothing where there is none, or when it cannot be used.
+    pub lock: Lock,
+    /// Remarks on `kiln.lock`, when it cannot be used.
+    pub lock_toml: Option<Remarks>,
 }
 
 impl Project {
@@ -159,7 +164,17 @@ impl Project {
         if let Some(build) = &mut build {
             build_toml.diagnostics.extend(globs::expand(&root, build));
         }
-        Ok(Self { root, build, settings, build_toml, kiln_toml, matrix_toml: None })
+        let (mut lock, mut lock_toml) = (Lock::default(), None);
+        if let Some(text) = read_text(&dir.join(lock::FILE_NAME), &shown(lock::FILE_NAME))? {
+            match Lock::parse(&text) {
+                Ok(read) => lock = read,
+                Err(fault) => {
+                    let source = Arc::new(SourceFile::new(shown(lock::FILE_NAME), text));
+                    lock_toml = Some(Remarks { source, diagnostics: vec![fault] });
+                }
+            }
+        }
+        Ok(Self { root, build, settings, build_toml, kiln_toml, matrix_toml: None, lock, lock_toml })
     }
 
     /// Every remark as text for people, `build.toml` first.
@@ -208,7 +223,7 @@ impl Project {
     }
 
     fn remarks_mut(&mut self) -> impl Iterator<Item = &mut Remarks> {
-        std::iter::once(&mut self.build_toml).chain(&mut self.kiln_toml).chain(&mut self.matrix_toml)
+        std::iter::once(&mut self.build_toml).chain(&mut self.kiln_toml).chain(&mut self.matrix_toml).chain(&mut self.lock_toml)
     }
 
     /// Drops the remarks that `keep` denies.
@@ -219,7 +234,7 @@ impl Project {
     }
 
     fn remarks(&self) -> impl Iterator<Item = &Remarks> {
-        std::iter::once(&self.build_toml).chain(&self.kiln_toml).chain(&self.matrix_toml)
+        std::iter::once(&self.build_toml).chain(&self.kiln_toml).chain(&self.matrix_toml).chain(&self.lock_toml)
     }
 
     /// The path of `matrix.file` in `kiln.toml`, when it is set.

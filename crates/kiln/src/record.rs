@@ -62,6 +62,10 @@ pub struct ToolchainRecord {
     pub version: String,
     /// Digest that changes whenever the part does.
     pub identity: String,
+    /// The terms under which its files came: the license that each wheel states, by project and version. None of the files is in
+    /// the result.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub licenses: BTreeMap<String, String>,
 }
 
 /// The arguments of one step, with roots in place of directories (`{project}/cpu/relu.cpp`).
@@ -232,7 +236,8 @@ mod tests {
     use super::*;
 
     fn record(id: &str) -> VariantRecord {
-        let cxx = ToolchainRecord { provider: "system".into(), version: "g++ 12.2.0".into(), identity: "ab".into() };
+        let cxx =
+            ToolchainRecord { provider: "system".into(), version: "g++ 12.2.0".into(), identity: "ab".into(), licenses: BTreeMap::new() };
         VariantRecord {
             id: id.into(),
             backend: "cpu".into(),

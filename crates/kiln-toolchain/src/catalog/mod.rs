@@ -10,6 +10,7 @@ mod tests;
 mod torch;
 
 use kiln_format::Version;
+use kiln_format::lock::Lock;
 use serde::Deserialize;
 
 use self::cuda::{RawCuda, RawMembers};
@@ -24,7 +25,7 @@ pub use self::torch::TorchRelease;
 const EMBEDDED: &str = concat!(include_str!("../../catalog/torch.toml"), include_str!("../../catalog/cuda.toml"));
 
 /// Everything that Kiln can provision from wheels.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
     releases: Vec<TorchRelease>,
     cuda: Vec<CudaToolkit>,
@@ -69,6 +70,22 @@ impl Catalog {
         once("CUDA", cuda.iter().map(|toolkit| (&toolkit.version, toolkit.platform.as_str())))?;
         let cuda_members = raw.cuda_members.into_iter().map(cuda::members).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { releases, cuda, cuda_members })
+    }
+
+    /// The same with the releases that a lock file pins. They stand in place of those for the same version and platform.
+    #[must_use]
+    pub fn with_locked(mut self, lock: &Lock) -> Self {
+        for torch in lock.torch().iter().map(TorchRelease::from) {
+            let same = |known: &TorchRelease| (&known.version, &known.platform) == (&torch.version, &torch.platform);
+            if self.releases.iter().any(|known| same(known) && known.wheel == torch.wheel) {
+                // Its names are at hand.
+                continue;
+            }
+            self.releases.retain(|known| !same(known));
+            self.releases.push(torch);
+        }
+        self.releases.sort_by(|a, b| (&a.version, &a.platform).cmp(&(&b.version, &b.platform)));
+        self
     }
 
     /// All releases of torch, by ascending version, then platform.

@@ -21,7 +21,7 @@ fn the_embedded_catalog_has_the_releases_that_are_supported() {
 fn an_unknown_release_is_answered_with_the_known_ones() {
     let error = Catalog::embedded().unwrap().torch(&Version::parse("2.12.0").unwrap(), "linux-x86_64").unwrap_err();
     insta::assert_snapshot!(error.to_string(), @"torch 2.12.0 for linux-x86_64 is not in the catalog");
-    insta::assert_snapshot!(error.hint().unwrap(), @"the catalog has 2.11.0, 2.12.1, 2.13.0, 2.14.1, 2.15.0");
+    insta::assert_snapshot!(error.hint().unwrap(), @"the catalog has 2.11.0, 2.12.1, 2.13.0, 2.14.1, 2.15.0; pin another release with `kiln toolchain add torch==2.12.0`");
 }
 
 #[test]

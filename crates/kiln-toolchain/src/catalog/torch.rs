@@ -1,6 +1,7 @@
 //! Releases of torch.
 
 use kiln_format::Version;
+use kiln_format::lock::LockedTorch;
 use serde::Deserialize;
 
 use super::pin::{checked, no};
@@ -24,8 +25,26 @@ pub struct TorchRelease {
     pub cxx_level: CxxLevel,
     /// The license that the wheel names: an SPDX expression.
     pub license: String,
-    /// Name of the data file that holds the names its libraries export.
+    /// The names its libraries export: name of the data file of the catalog, or sha256 of the store's file for a locked release.
     pub names: String,
+    /// Whether it comes from a lock file.
+    pub locked: bool,
+}
+
+impl From<&LockedTorch> for TorchRelease {
+    fn from(locked: &LockedTorch) -> Self {
+        let LockedTorch { version, platform, wheel, size, sha256, record_sha256, cuda, cxx, license, names_sha256 } = locked.clone();
+        Self {
+            cxx_level: CxxLevel::parse(&cxx).unwrap_or_else(|| CxxLevel::of_torch(&version)),
+            wheel: WheelPin { project: "torch".to_owned(), file: wheel, size, sha256, record_sha256 },
+            version,
+            platform,
+            cuda,
+            license,
+            names: names_sha256,
+            locked: true,
+        }
+    }
 }
 
 /// An entry as written.
@@ -68,5 +87,6 @@ pub(super) fn release(raw: RawTorch) -> Result<TorchRelease, Error> {
         platform: raw.platform,
         license: raw.license,
         names: raw.names,
+        locked: false,
     })
 }

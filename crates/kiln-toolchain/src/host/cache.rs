@@ -50,6 +50,8 @@ pub(super) fn save(cache: &Path, key: &str, probed: &Probed) -> Result<(), HostE
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let known = probed.files.clone();
     let (compiler, lookups) = (probed.compiler.clone(), probed.lookups.clone());
+    // Whoever else has asked a compiler meanwhile adds to the same file.
+    let _alone = alone(cache).map_err(HostError::io("lock", cache))?;
     let mut entries = read(cache);
     entries.insert(key.to_owned(), Entry { made: now.as_secs(), compiler, files: known, lookups });
     while entries.len() > KEPT {
@@ -61,6 +63,16 @@ pub(super) fn save(cache: &Path, key: &str, probed: &Probed) -> Result<(), HostE
     }
     let content = serde_json::to_vec_pretty(&File { version: VERSION, entries }).unwrap_or_default();
     file_state::write(cache, &content).map_err(HostError::io("write", cache))
+}
+
+/// Keeps other processes from changing the cache file until the result is dropped.
+fn alone(cache: &Path) -> std::io::Result<std::fs::File> {
+    if let Some(dir) = cache.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let file = std::fs::File::options().write(true).create(true).truncate(false).open(cache.with_extension("lock"))?;
+    file.lock()?;
+    Ok(file)
 }
 
 /// The entries of a cache file; none when it is missing, damaged or of another version.

@@ -46,7 +46,7 @@ pub(crate) struct Listed {
 
 impl Listed {
     /// A file of which nothing is said.
-    fn at(url: Url) -> Self {
+    pub(crate) fn at(url: Url) -> Self {
         Self { url, sha256: None, size: None, yanked: None, requires_python: None, metadata: false }
     }
 }

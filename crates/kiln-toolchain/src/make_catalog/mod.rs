@@ -8,6 +8,8 @@ mod render;
 mod torch;
 mod wheel;
 
+use crate::index::WheelName;
+
 pub use self::render::render_torch;
 pub(crate) use self::torch::libraries;
 pub use self::torch::{MadeRelease, make_release};
@@ -23,14 +25,7 @@ pub struct MakeError {
     pub reason: String,
 }
 
-/// The platform of a wheel, from the last tag of its file name.
+/// The platform of a wheel, from its file name.
 fn platform(file_name: &str) -> Option<&'static str> {
-    let tag = file_name.strip_suffix(".whl")?.rsplit('-').next()?;
-    match tag {
-        "win_amd64" => Some("windows-x86_64"),
-        _ if tag.starts_with("manylinux") && tag.ends_with("_x86_64") => Some("linux-x86_64"),
-        _ if tag.starts_with("manylinux") && tag.ends_with("_aarch64") => Some("linux-aarch64"),
-        _ if tag.starts_with("macosx") && tag.ends_with("_arm64") => Some("darwin-aarch64"),
-        _ => None,
-    }
+    WheelName::parse(file_name)?.system()
 }

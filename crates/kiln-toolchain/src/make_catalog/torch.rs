@@ -60,6 +60,7 @@ pub fn make_release(wheel: &Path, scratch: &Path) -> Result<MadeRelease, MakeErr
         wheel: wheel.pin().clone(),
         cuda: version_py.cuda,
         names,
+        locked: false,
     };
     let libraries = sets.iter().map(|(name, set)| (name.clone(), set.len())).collect();
     Ok(MadeRelease { release, libraries, names_file: names::encode(&sets) })

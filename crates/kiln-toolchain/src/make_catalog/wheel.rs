@@ -135,6 +135,8 @@ impl WholeWheel {
             Method::Stored => Box::new(data),
             Method::Deflate => Box::new(DeflateDecoder::new(data)),
         };
+        // One byte more than there should be tells too much from enough.
+        let mut reader = reader.as_mut().take(member.size.saturating_add(1));
         let mut check = Checked { target, crc: flate2::Crc::new(), sha256: Sha256::new(), size: 0 };
         std::io::copy(&mut reader, &mut check).map_err(|cause| format!("`{name}`: {cause}"))?;
         if (check.size, check.crc.sum()) != (member.size, member.crc32) {

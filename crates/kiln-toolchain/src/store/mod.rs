@@ -25,14 +25,21 @@
 //!
 //! **Layers.** Behind the user's own store there may be others that are only read. A tree is taken from the first that has it.
 
+mod collect;
 mod lock;
 mod manifest;
 mod settle;
 mod tree;
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+pub(crate) use self::collect::Links;
+pub use self::collect::Removal;
 pub(crate) use self::lock::Lock;
 use self::manifest::Manifest;
 pub(crate) use self::tree::{TreeInfo, TreeWriter};
@@ -59,6 +66,24 @@ pub struct StoreTree {
     pub dir: PathBuf,
     /// The terms of the wheels that it comes from, in the order of its parts; empty for a tree that was only planned.
     pub terms: Vec<Terms>,
+}
+
+/// A directory that is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// The directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // If it cannot be removed now, whoever needs its place next does it.
+        let _ = remove(&self.0);
+    }
 }
 
 /// A store below a cache directory.
@@ -144,14 +169,41 @@ impl Store {
         settle::mark(&made, boot.as_deref())?;
         let place = self.trees().join(&id);
         create_dirs(&self.trees())?;
-        if fs::symlink_metadata(&place).is_ok() {
-            fs::rename(&place, work.join("damaged")).map_err(Error::store("move", &place))?;
-        }
-        fs::rename(&made, &place).map_err(Error::store("create", &place))?;
+        put(&made, &place, &work.join("damaged"))?;
         if boot.is_none() {
             tree::sync_dir(&self.trees())?;
         }
         Ok(StoreTree { id, digest, dir: place.join(FILES), terms })
+    }
+
+    /// An empty directory for what is needed only until its lock, which the caller holds, is given back. Removed when dropped, or else
+    /// by the next one who asks for it.
+    pub(crate) fn scratch(&self, id: &str, _lock: &Lock) -> Result<Scratch, Error> {
+        let work = self.root.join("work").join(id);
+        remove(&work)?;
+        create_dirs(&work)?;
+        Ok(Scratch(work))
+    }
+
+    /// Keeps a names file; gives its sha256, by which it is found again.
+    pub(crate) fn put_names(&self, content: &[u8]) -> Result<String, Error> {
+        let digest = HEXLOWER.encode(&Sha256::digest(content));
+        if self.names(&digest).is_none() {
+            let dir = self.root.join("names");
+            create_dirs(&dir)?;
+            let place = dir.join(&digest);
+            let mut file = tempfile::NamedTempFile::new_in(&dir).map_err(Error::store("write to", &dir))?;
+            file.write_all(content).map_err(Error::store("write", &place))?;
+            file.persist(&place).map_err(|cause| Error::Store { action: "write", path: place.clone(), source: cause.error })?;
+        }
+        Ok(digest)
+    }
+
+    /// The names file with this sha256. A damaged one counts as none.
+    pub(crate) fn names(&self, digest: &str) -> Option<Vec<u8>> {
+        let sound = |content: &Vec<u8>| HEXLOWER.encode(&Sha256::digest(content)) == digest;
+        let mut roots = std::iter::once(&self.root).chain(&self.lower);
+        roots.find_map(|root| fs::read(root.join("names").join(digest)).ok().filter(sound))
     }
 
     /// Puts trees together in a new one: the files of each part, which the store has, at the places that the part gives them.
@@ -173,6 +225,22 @@ impl Store {
 
     fn trees(&self) -> PathBuf {
         self.root.join("trees")
+    }
+}
+
+/// Moves a directory to its place. One that is there, damaged, goes to `aside`: in one step where the system can do it, since somebody
+/// may be reading the sound part of it.
+fn put(made: &Path, place: &Path, aside: &Path) -> Result<(), Error> {
+    let failed = |cause: std::io::Error| Error::store("create", place)(cause);
+    if fs::symlink_metadata(place).is_err() {
+        return fs::rename(made, place).map_err(failed);
+    }
+    match rustix::fs::renameat_with(rustix::fs::CWD, made, rustix::fs::CWD, place, rustix::fs::RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(()),
+        Err(_) => {
+            fs::rename(place, aside).map_err(failed)?;
+            fs::rename(made, place).map_err(failed)
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::manifest::{Entry, Manifest};
 use super::{FILES, INFO, MANIFEST, TERMS, create_dirs, remove};
 use crate::error::Error;
-use crate::part::{Part, Terms};
+use crate::part::{Part, Terms, digest_of};
 
 /// The form of `tree.json`.
 const SCHEMA: u32 = 1;
@@ -44,6 +44,11 @@ impl TreeInfo {
     /// Name in the store.
     pub(crate) fn id(&self) -> String {
         crate::part::id(&self.name, &self.digest)
+    }
+
+    /// Whether the digest is that of the parts.
+    pub(crate) fn is_consistent(&self) -> bool {
+        matches!(self.parts.as_slice(), [part] if part.digest() == self.digest) || digest_of(&self.parts) == self.digest
     }
 
     /// Reads the `tree.json` of the tree in `tree`.

@@ -4,6 +4,7 @@ mod record;
 mod runs;
 mod source;
 mod sparse;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 pub(crate) use self::source::{Pin, Source};
 pub(crate) use self::sparse::Reading;
+pub(crate) use self::whole::fetch_whole;
 
 use self::record::Record;
 use self::runs::runs;

@@ -47,6 +47,12 @@ impl<'a> Source<'a> {
         Self { client, url, pin, copy, whole: None, etag: None, kept: BTreeMap::new() }
     }
 
+    /// The same with the whole copy at hand: nothing is asked of the server.
+    pub(crate) fn with_copy(mut self) -> Result<Self, Error> {
+        self.whole = Some(File::open(&self.copy).map_err(Error::store("open", &self.copy))?);
+        Ok(self)
+    }
+
     /// What the wheel should be.
     pub(crate) fn pin(&self) -> Pin<'a> {
         self.pin

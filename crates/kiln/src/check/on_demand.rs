@@ -8,6 +8,7 @@ use kiln_abi::{
     DEFAULT_POLICY, Expectation, FailureKind, Framework, Origins, Policies, Policy, PolicyError, Profile, PythonVersion, Report, Shape,
     check_file, check_variant,
 };
+use kiln_format::lock::Lock;
 use kiln_format::variant::{ArchFramework, Variant};
 use kiln_format::{Level, MajorMinor, Metadata, OpsId};
 use kiln_toolchain::Catalog;
@@ -247,7 +248,7 @@ impl Checker<'_> {
 /// The checks of a project's files and configuration, as `kiln check-config` shows them without its notes.
 fn config(dir: &Path, outcome: &mut Outcome) {
     let shown = dir.join(BUILD_TOML).display().to_string();
-    match Checked::open(dir) {
+    match Checked::open(dir, &Lock::default()) {
         Ok(mut checked) => {
             checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
             outcome.files.push(checked.project.build_toml.source.name().to_owned());

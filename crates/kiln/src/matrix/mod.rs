@@ -9,6 +9,7 @@
 
 mod choose;
 mod data;
+mod locked;
 mod reason;
 pub mod report;
 mod select;

@@ -9,13 +9,13 @@ fn releases_that_are_unknown_or_malformed() {
     exit code 1
     --- stderr ---
     error[unknown-torch]: torch 9.9.9 for linux-x86_64 is not in the catalog
-    hint: the catalog has 2.11.0, 2.12.1, 2.13.0, 2.14.1, 2.15.0
+    hint: the catalog has 2.11.0, 2.12.1, 2.13.0, 2.14.1, 2.15.0; pin another release with `kiln toolchain add torch==9.9.9`
     ");
     insta::assert_snapshot!(place.say(&["toolchain", "fetch", "torch==2.99"]), @"
     exit code 1
     --- stderr ---
     error[unknown-torch]: torch 2.99 for linux-x86_64 is not in the catalog
-    hint: the catalog has 2.11.0, 2.12.1, 2.13.0, 2.14.1, 2.15.0
+    hint: the catalog has 2.11.0, 2.12.1, 2.13.0, 2.14.1, 2.15.0; pin another release with `kiln toolchain add torch==2.99`
     ");
     insta::assert_snapshot!(place.say(&["toolchain", "fetch", "2.13.0"]), @"
     exit code 2
@@ -93,5 +93,55 @@ fn a_python_that_has_no_torch() {
     exit code 1
     --- stderr ---
     error[torch-from]: `[dir]/bin/python3` does not work as a Python: it ended with exit code 1: ModuleNotFoundError: No module named 'torch'
+    ");
+}
+
+#[test]
+fn pins_that_may_not_change() {
+    let place = Place::with_project();
+    insta::assert_snapshot!(place.say(&["toolchain", "add", "torch==2.12.0", "--offline"]), @"
+    exit code 1
+    --- stderr ---
+    error[offline]: torch 2.12.0 (linux-x86_64) is not in the store, and `--offline` forbids to fetch it
+    hint: run `kiln toolchain add torch==2.12.0` while online
+    ");
+    insta::assert_snapshot!(place.say(&["toolchain", "add", "torch==2.12.0", "--frozen"]), @"
+    exit code 1
+    --- stderr ---
+    error[locked]: `kiln.lock` would have to change, and `--locked` forbids it: torch 2.12.0 (linux-x86_64) is not pinned
+    hint: run the command without `--locked` and `--frozen`
+    ");
+    // What the catalog knows needs no network.
+    let said = place.say(&["toolchain", "add", "torch==2.13.0", "--offline"]);
+    assert!(said.contains("Added torch 2.13.0 (linux-x86_64), CUDA 13.0, to kiln.lock; license: "), "{said}");
+    insta::assert_snapshot!(place.say(&["toolchain", "add", "torch==2.13.0", "--frozen"]), @"
+    exit code 0
+    --- stderr ---
+       Unchanged torch 2.13.0 (linux-x86_64) is pinned in kiln.lock
+    ");
+    insta::assert_snapshot!(place.say(&["toolchain", "update", "torch==2.15"]), @"
+    exit code 0
+    --- stderr ---
+       Unchanged kiln.lock pins nothing that could be updated
+    ");
+    place.write("relu/kiln.lock", "version = 1\n[[torch]]\nversion = \"2.12.0\"\n");
+    for args in [&["check-config"][..], &["build"], &["toolchain", "list"]] {
+        let said = place.say(args);
+        assert!(said.contains("error[lock]: missing field `platform`") && said.contains("kiln.lock:2:1"), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn a_store_that_is_empty() {
+    let place = Place::without_torch();
+    insta::assert_snapshot!(place.say(&["toolchain", "verify"]), @"
+    exit code 0
+    --- stderr ---
+        Verified 0 trees
+    ");
+    insta::assert_snapshot!(place.say(&["toolchain", "gc"]), @"
+    exit code 0
+    --- stderr ---
+           Freed 0.0 kB in 0 entries; 0 kept
     ");
 }

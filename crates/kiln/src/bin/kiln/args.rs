@@ -23,6 +23,12 @@ pub(crate) struct Global {
     /// Never touch the network
     #[arg(long, global = true)]
     pub(crate) offline: bool,
+    /// Change no lock file: what would have to change one is an error
+    #[arg(long, global = true)]
+    pub(crate) locked: bool,
+    /// `--locked` and `--offline`
+    #[arg(long, global = true)]
+    pub(crate) frozen: bool,
     /// Package index to take toolchains from: a URL, or the path of a directory
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) index: Option<String>,
@@ -342,6 +348,9 @@ pub(crate) struct Matrix {
 /// `kiln toolchain`.
 #[derive(Debug, Args)]
 pub(crate) struct Toolchain {
+    /// Directory of the project whose `kiln.lock` and `kiln.toml` count; the working directory when it holds a `build.toml`
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: ToolchainCommand,
 }
@@ -349,8 +358,11 @@ pub(crate) struct Toolchain {
 /// What to do with toolchains.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolchainCommand {
-    /// List the releases of the catalog and which are in the store
+    /// List the releases of the catalog and of the lock files, and which are in the store
     List {
+        /// Also everything else that is in the store, and the terms that it comes under
+        #[arg(short, long)]
+        verbose: bool,
         /// Form of the report
         #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
         format: ReportFormat,
@@ -364,6 +376,38 @@ pub(crate) enum ToolchainCommand {
     Path {
         /// Release, `torch==X.Y.Z`
         release: String,
+    },
+    /// Pin releases in `kiln.lock`, also those that this Kiln does not know; reads their wheels whole
+    Add {
+        /// Releases, `torch==X.Y.Z`
+        #[arg(required = true)]
+        releases: Vec<String>,
+        /// Pin for all projects of this user instead
+        #[arg(long)]
+        user: bool,
+    },
+    /// Bring the pinned releases to the newest patch releases that the index offers
+    Update {
+        /// What to update: `torch`, or one release line, `torch==X.Y`; everything without an argument
+        names: Vec<String>,
+        /// The pins for all projects of this user instead
+        #[arg(long)]
+        user: bool,
+    },
+    /// Hash everything in the store again and name what is damaged
+    Verify {
+        /// Make what is damaged again
+        #[arg(long)]
+        repair: bool,
+    },
+    /// Remove from the store what no lock file and no build record of any known project names and nobody uses
+    Gc {
+        /// Remove nothing; tell what would be
+        #[arg(long)]
+        dry_run: bool,
+        /// Forget projects whose directories are gone
+        #[arg(long)]
+        forget_missing: bool,
     },
 }
 

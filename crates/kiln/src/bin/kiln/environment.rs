@@ -31,6 +31,12 @@ impl Environment {
         names.iter().find_map(|name| std::env::split_paths(path).map(|dir| dir.join(name)).find(|file| is_program(file)))
     }
 
+    /// Where the user's own settings are kept; none for a user without a home.
+    pub(crate) fn config_dir(&self) -> Option<PathBuf> {
+        let absolute = |name: &str| self.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        absolute("XDG_CONFIG_HOME").map(|dir| dir.join("kiln")).or_else(|| Some(absolute("HOME")?.join(".config/kiln")))
+    }
+
     /// Cache directories that are read and never written to, such as one that an administrator provides: `KILN_SHARED_CACHE_DIRS`.
     pub(crate) fn shared_caches(&self) -> Vec<PathBuf> {
         let dirs = self.get("KILN_SHARED_CACHE_DIRS").unwrap_or_default();

@@ -48,11 +48,11 @@ fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, F
         Command::Check(args) => commands::check::run(&args, printer),
         Command::CheckAbi(args) => commands::check::abi(&args, printer),
         Command::CheckBuilds(args) => commands::check::builds(&args, printer),
-        Command::CheckConfig(args) => commands::check_config::run(&args, printer),
+        Command::CheckConfig(args) => commands::check_config::run(&args, &settings, printer),
         Command::Hash(args) => commands::hash::run(&args, printer),
         Command::ListVariants(args) => commands::variants::list(&args, &settings, printer),
         Command::Matrix(args) => commands::variants::matrix(&args, &settings, printer),
-        Command::Toolchain(args) => commands::toolchain::run(&args.command, &settings, printer),
+        Command::Toolchain(args) => commands::toolchain::run(&args, &settings, printer),
         Command::UpdateBuild(args) => commands::update_build::run(&args, printer),
     }
 }

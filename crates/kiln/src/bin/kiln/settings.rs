@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use kiln::git::GitTool;
 use kiln::matrix::Target;
-use kiln::settings_file;
+use kiln::{BuildError, lock_file, settings_file};
 use kiln_format::Spanned;
+use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
 use kiln_graph::{ActionCache, DEFAULT_CACHE_LIMIT};
 use kiln_toolchain::{
@@ -27,6 +28,8 @@ use crate::exit::Failure;
 pub(crate) struct Settings {
     pub(crate) environment: Environment,
     pub(crate) offline: bool,
+    /// Whether lock files may not be changed.
+    pub(crate) locked: bool,
     index: Option<String>,
     torch_index: Option<String>,
     cache_dir: Option<PathBuf>,
@@ -43,7 +46,8 @@ impl Settings {
         let absolute = |path: &PathBuf| environment.current_dir.join(path);
         Ok(Self {
             environment: environment.clone(),
-            offline: global.offline,
+            offline: global.offline || global.frozen,
+            locked: global.locked || global.frozen,
             index: global.index.clone(),
             torch_index: global.torch_index.clone(),
             cache_dir: global.cache_dir.as_ref().map(absolute).or_else(|| environment.cache_dir()),
@@ -70,6 +74,16 @@ impl Settings {
             Some(text) => size(text).ok_or_else(|| Failure::usage(format!("KILN_CACHE_SIZE is `{text}`: {SIZE_FORM}")))?,
         };
         Ok(ActionCache::new(cache_dir.join("actions-v1"), limit))
+    }
+
+    /// The lock file for all projects of the user: in the configuration directory, or, for a user without one, in the cache directory.
+    pub(crate) fn user_lock_file(&self) -> Option<PathBuf> {
+        self.environment.config_dir().or_else(|| self.cache_dir.clone()).map(|dir| dir.join(kiln_format::lock::FILE_NAME))
+    }
+
+    /// What the user has pinned for all projects.
+    pub(crate) fn user_lock(&self) -> Result<Lock, Failure> {
+        Ok(self.user_lock_file().map_or(Ok(Lock::default()), |path| lock_file::read(&path)).map_err(BuildError::from)?)
     }
 
     pub(crate) fn provision_options(&self, cache_dir: PathBuf) -> ProvisionOptions {

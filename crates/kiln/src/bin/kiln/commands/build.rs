@@ -25,7 +25,7 @@ use crate::signals;
 
 pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     let started = Instant::now();
-    let mut checked = super::open(&args.project)?;
+    let mut checked = super::open(&args.project, settings)?;
     if args.release {
         checked.for_release();
     }
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let cache_dir = settings.cache_dir(Some(&checked.project.root))?;
     let network = || settings.network(&cache_dir, Some((root, &checked.project.settings)));
     let fetching = |event| report(&Event::Fetch(event));
-    let catalog = Catalog::embedded()?;
+    let catalog = Catalog::embedded()?.with_locked(&checked.lock);
     let interrupt = Interrupt::new();
     signals::listen(&interrupt)?;
     let provisioner =

@@ -7,9 +7,10 @@ use kiln_format::Level;
 use crate::args::{CheckConfig, ReportFormat};
 use crate::exit::{Exit, Failure};
 use crate::printer::Printer;
+use crate::settings::Settings;
 
-pub(crate) fn run(args: &CheckConfig, printer: &Printer) -> Result<Exit, Failure> {
-    let mut checked = super::open(&args.project)?;
+pub(crate) fn run(args: &CheckConfig, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
+    let mut checked = super::open(&args.project, settings)?;
     if !args.verbose {
         checked.project.retain(|diagnostic| diagnostic.level != Level::Note || (args.peer && diagnostic.code == "not-portable"));
     }

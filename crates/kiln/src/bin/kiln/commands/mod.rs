@@ -16,6 +16,7 @@ use kiln_format::{BackendName, Version};
 use crate::args::{Filter, Project};
 use crate::exit::Failure;
 use crate::printer::Printer;
+use crate::settings::Settings;
 
 /// The filters of the command line as values.
 fn filters(filter: &Filter) -> Result<Filters, Failure> {
@@ -46,8 +47,8 @@ fn known_backends() -> String {
 }
 
 /// Opens the project of a command; with `deny_legacy`, a file of an old edition is an error.
-fn open(project: &Project) -> Result<Checked, Failure> {
-    let mut checked = Checked::open(&project.dir.path)?;
+fn open(project: &Project, settings: &Settings) -> Result<Checked, Failure> {
+    let mut checked = Checked::open(&project.dir.path, &settings.user_lock()?)?;
     if project.deny_legacy {
         checked.project.deny("old-edition");
     }

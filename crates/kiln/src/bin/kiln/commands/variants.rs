@@ -12,7 +12,7 @@ use crate::printer::Printer;
 use crate::settings::Settings;
 
 pub(crate) fn list(args: &ListVariants, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
-    let mut checked = super::open(&args.project)?;
+    let mut checked = super::open(&args.project, settings)?;
     checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
     super::show_remarks(&checked, printer);
     let selection = checked.choose(settings.target, Set::All, &super::filters(&args.filter)?, &|_| Ok(()))?;
@@ -26,7 +26,7 @@ pub(crate) fn list(args: &ListVariants, settings: &Settings, printer: &Printer) 
 }
 
 pub(crate) fn matrix(args: &Matrix, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
-    let mut checked = super::open(&args.project)?;
+    let mut checked = super::open(&args.project, settings)?;
     checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
     super::show_remarks(&checked, printer);
     let set = if args.all { Set::All } else { Set::Release };

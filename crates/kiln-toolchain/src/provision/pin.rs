@@ -1,0 +1,233 @@
+//! Pinning releases that the catalog does not know, and making again what such a pin stands for.
+
+use std::path::Path;
+
+use data_encoding::HEXLOWER;
+use kiln_format::Version;
+use kiln_format::lock::LockedTorch;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use super::{Provisioner, torch_part, torch_tree};
+use crate::catalog::TorchRelease;
+use crate::error::Error;
+use crate::event::FetchEvent;
+use crate::http::Client;
+use crate::index::{self, Files, Locations, WheelName};
+use crate::make_catalog::{self, MadeRelease};
+use crate::network::{FoundWheel, Network, WantedWheel};
+use crate::part::WheelPin;
+use crate::wheel::{Pin, Source, fetch_whole};
+
+/// A release of torch that an index offers for a platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedTorch {
+    /// Release, without a local part.
+    pub version: Version,
+    /// The local part, such as `cu126`, where the release has one.
+    pub local: Option<String>,
+    /// Whether its publisher has withdrawn it.
+    pub yanked: bool,
+}
+
+/// A release that was read and pinned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedTorch {
+    /// What goes into the lock file.
+    pub locked: LockedTorch,
+    /// Whether the index vouches for the wheel with a digest of its own. If not, the lock holds what was found.
+    pub vouched: bool,
+}
+
+impl Provisioner<'_> {
+    /// The releases of torch that the index offers for `platform`, by ascending version. Pre-releases are none.
+    ///
+    /// # Errors
+    /// [`Error::Offline`], and those of a request.
+    pub fn offered_torch(&self, platform: &str) -> Result<Vec<OfferedTorch>, Error> {
+        self.told(|| {
+            let network = self.online("the list of torch releases", "kiln toolchain update")?;
+            let client = self.client(&network, "torch".to_owned());
+            Ok(offers(&index::files(&client, &network.index, "torch")?, platform))
+        })
+    }
+
+    /// Reads a release of torch whole, compares its sha256 with what the index says, and gives what a lock file pins of it. What a
+    /// build needs of it is in the store afterwards. A release that the catalog knows, or that is pinned already, is not read again.
+    ///
+    /// # Errors
+    /// [`Error::NoWheel`] for a release that the index does not have for `platform`; [`Error::Unvouched`] when the wheel is not what the
+    /// index says; [`Error::Offline`]; those of a fetch and of the store, and [`Error::Make`] for a wheel that is no torch.
+    pub fn pin_torch(&self, version: &Version, local: Option<&str>, platform: &str) -> Result<PinnedTorch, Error> {
+        if local.is_none()
+            && let Ok(known) = self.catalog.torch(version, platform)
+        {
+            return Ok(PinnedTorch { locked: self.locked(known)?, vouched: true });
+        }
+        self.told(|| self.read_torch(version, local, platform))
+    }
+
+    /// What a lock file says of a release that is known already.
+    fn locked(&self, release: &TorchRelease) -> Result<LockedTorch, Error> {
+        let names_sha256 = if release.locked {
+            release.names.clone()
+        } else {
+            HEXLOWER.encode(&Sha256::digest(crate::names::catalog_file(&release.names)?))
+        };
+        let TorchRelease { version, platform, wheel, cuda, cxx_level, license, .. } = release.clone();
+        let WheelPin { file: wheel, size, sha256, record_sha256, .. } = wheel;
+        Ok(LockedTorch { version, platform, wheel, size, sha256, record_sha256, cuda, cxx: cxx_level.to_string(), license, names_sha256 })
+    }
+
+    fn read_torch(&self, version: &Version, local: Option<&str>, platform: &str) -> Result<PinnedTorch, Error> {
+        let what = format!("torch {version} ({platform})");
+        let network = self.online(&what, &format!("kiln toolchain add torch=={version}"))?;
+        let wanted = WantedWheel { project: "torch", release: version, local, system: platform };
+        let FoundWheel { file, listed, index } = network.find_wheel(&wanted, self.options.retry, self.events, self.interrupt.clone())?;
+        let lock = self.lock(&self.store.lock_file(&format!("pin-{file}")), &what)?;
+        let work = self.store.scratch(&format!("pin-{file}"), &lock)?;
+        let client = self.client(&network, what.clone());
+        client.tell(FetchEvent::Started { what: what.clone() });
+        let made = read_whole(&client, &listed.url, &file, listed.sha256.as_deref(), work.path())?;
+        let (found, at) = (&made.release.version, &made.release.platform);
+        if found != version || at != platform {
+            let reason = format!("it is torch {found} for {at}, not {version} for {platform}");
+            return Err(Error::Make(make_catalog::MakeError { wheel: file, reason }));
+        }
+        let names = self.store.put_names(&made.names_file)?;
+        let release = TorchRelease { names, locked: true, ..made.release };
+        self.take_from(&release, &listed.url, &client, &work.path().join(&release.wheel.file))?;
+        let locations = Locations::new(&self.options.cache_dir, &index);
+        locations.put(&release.wheel.sha256, &listed.url)?;
+        let traffic = client.traffic();
+        client.tell(FetchEvent::Finished { what, bytes: traffic.bytes, requests: traffic.requests });
+        Ok(PinnedTorch { locked: self.locked(&release)?, vouched: listed.sha256.is_some() })
+    }
+
+    /// Sees to it that the names of a locked release are in the store: another machine may have pinned it. They are made from the whole
+    /// wheel, as they were when it was pinned, and compared.
+    pub(super) fn restore_names(&self, release: &TorchRelease) -> Result<(), Error> {
+        if !release.locked || self.store.names(&release.names).is_some() {
+            return Ok(());
+        }
+        let what = format!("torch {} ({})", release.version, release.platform);
+        let network = self.online(&what, &format!("kiln toolchain fetch torch=={}", release.version))?;
+        let lock = self.lock(&self.store.lock_file(&format!("pin-{}", release.wheel.file)), &what)?;
+        if self.store.names(&release.names).is_some() {
+            return Ok(());
+        }
+        let work = self.store.scratch(&format!("pin-{}", release.wheel.file), &lock)?;
+        let client = self.client(&network, what.clone());
+        client.tell(FetchEvent::Started { what: what.clone() });
+        let url = self.find_pinned(&release.wheel, &network, &client)?;
+        let made = read_whole(&client, &url, &release.wheel.file, Some(&release.wheel.sha256), work.path())?;
+        let names = self.store.put_names(&made.names_file)?;
+        if names != release.names || made.release.wheel != release.wheel {
+            return Err(Error::LockDiffers { version: release.version.to_string(), platform: release.platform.clone() });
+        }
+        self.take_from(release, &url, &client, &work.path().join(&release.wheel.file))?;
+        let traffic = client.traffic();
+        client.tell(FetchEvent::Finished { what, bytes: traffic.bytes, requests: traffic.requests });
+        Ok(())
+    }
+
+    /// Puts the tree of a release into the store, out of a whole copy of its wheel.
+    fn take_from(&self, release: &TorchRelease, url: &Url, client: &Client<'_>, copy: &Path) -> Result<(), Error> {
+        let (info, part) = (torch_tree(release), torch_part(release));
+        if self.find(&info).is_some() {
+            return Ok(());
+        }
+        let lock = self.lock(&self.store.lock_file(&info.id()), &format!("torch {}", release.version))?;
+        if self.find(&info).is_some() {
+            return Ok(());
+        }
+        let WheelPin { file, size, sha256, record_sha256, .. } = &release.wheel;
+        let pin = Pin { file, size: *size, sha256, record_sha256 };
+        let mark = info.clone();
+        self.store.create(info, &lock, |tree| {
+            let mut source = Source::new(client, url.clone(), pin, copy.to_owned()).with_copy()?;
+            Self::unpack(&part, &mut source, tree)
+        })?;
+        self.find(&mark);
+        Ok(())
+    }
+
+    /// Where a pinned wheel is, on the first index that has it.
+    fn find_pinned(&self, pin: &WheelPin, network: &Network, client: &Client<'_>) -> Result<Url, Error> {
+        let mut missing = None;
+        for index in network.indexes_for(&pin.file) {
+            let locations = Locations::new(&self.options.cache_dir, index);
+            match self.look_up(pin, index, &locations, client) {
+                Err(error @ (Error::NoProject { .. } | Error::NotListed { .. } | Error::NoAccess { .. })) => {
+                    missing.get_or_insert(error);
+                }
+                result => return result,
+            }
+        }
+        Err(missing.unwrap_or_else(|| Error::NoIndex { asked: Vec::new() }))
+    }
+
+    /// The network, unless it is forbidden and no index is on this machine.
+    fn online(&self, what: &str, command: &str) -> Result<Network, Error> {
+        let forbidden = || Error::Offline { what: what.to_owned(), command: command.to_owned() };
+        if !self.options.offline {
+            return (self.network)();
+        }
+        (self.network)().ok().filter(Network::has_local).ok_or_else(forbidden)
+    }
+}
+
+/// Fetches a wheel whole into `work`, compares it with `sha256` and reads it.
+fn read_whole(client: &Client<'_>, url: &Url, file: &str, sha256: Option<&str>, work: &Path) -> Result<MadeRelease, Error> {
+    let copy = work.join(file);
+    let (_, _, found) = fetch_whole(client, url, file, &copy)?;
+    if let Some(listed) = sha256.filter(|listed| *listed != found) {
+        return Err(Error::Unvouched { file: file.to_owned(), url: crate::http::redacted(url), listed: listed.to_owned(), found });
+    }
+    make_catalog::make_release(&copy, work).map_err(Error::Make)
+}
+
+/// The releases among an index's files for `platform`, ascending. One is withdrawn when all its wheels are.
+fn offers(files: &Files, platform: &str) -> Vec<OfferedTorch> {
+    let mut offers: Vec<OfferedTorch> = Vec::new();
+    for (file, listed) in files {
+        let Some(name) = WheelName::parse(file).filter(|name| name.project == "torch" && name.system() == Some(platform)) else { continue };
+        let Ok(version) = Version::parse(name.public) else { continue };
+        let (local, yanked) = (name.local.map(str::to_owned), listed.yanked.is_some());
+        match offers.iter_mut().find(|known| (&known.version, &known.local) == (&version, &local)) {
+            Some(known) => known.yanked &= yanked,
+            None => offers.push(OfferedTorch { version, local, yanked }),
+        }
+    }
+    offers.sort_by(|a, b| (&a.version, &a.local).cmp(&(&b.version, &b.local)));
+    offers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Listed;
+
+    #[test]
+    fn wheels_are_offers_of_their_releases() {
+        let names = [
+            "torch-2.12.0-cp310-cp310-manylinux_2_28_x86_64.whl",
+            "!torch-2.12.0-cp311-cp311-manylinux_2_28_x86_64.whl",
+            "torch-2.12.0-cp311-cp311-manylinux_2_28_aarch64.whl",
+            "torch-2.9.0+cu126-cp312-cp312-manylinux_2_28_x86_64.whl",
+            "!torch-2.13.0-1-cp311-cp311-manylinux_2_28_x86_64.whl",
+            "torch-2.14.0rc1-cp311-cp311-manylinux_2_28_x86_64.whl",
+            "torch-2.12.0.tar.gz",
+            "torchvision-2.12.0-cp311-cp311-manylinux_2_28_x86_64.whl",
+        ];
+        let yanked = |name: &str| name.starts_with('!').then(String::new);
+        let url = Url::parse("https://example.org/x").unwrap();
+        let files = names
+            .into_iter()
+            .map(|name| (name.trim_start_matches('!').to_owned(), Listed { yanked: yanked(name), ..Listed::at(url.clone()) }))
+            .collect();
+        let shown = |offer: &OfferedTorch| format!("{} {:?} {}", offer.version, offer.local, offer.yanked);
+        let shown: Vec<String> = offers(&files, "linux-x86_64").iter().map(shown).collect();
+        assert_eq!(shown, ["2.9.0 Some(\"cu126\") false", "2.12.0 None false", "2.13.0 None true"]);
+    }
+}

@@ -1,0 +1,145 @@
+//! `kiln toolchain`.
+
+mod list;
+mod pins;
+mod store;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use kiln::Event;
+use kiln::{BuildError, lock_file, settings_file};
+use kiln_format::Version;
+use kiln_format::lock::{self, Lock};
+use kiln_graph::Interrupt;
+use kiln_toolchain::{Catalog, Provisioner};
+
+use crate::args::{Toolchain, ToolchainCommand};
+use crate::exit::{Exit, Failure};
+use crate::human::{Detail, HumanReporter};
+use crate::printer::Printer;
+use crate::settings::Settings;
+use crate::signals;
+
+/// What the subcommands work with.
+struct Context<'a> {
+    settings: &'a Settings,
+    printer: &'a Printer,
+    provisioner: &'a Provisioner<'a>,
+    interrupt: &'a Interrupt,
+    cache_dir: PathBuf,
+    /// The project whose pins count, if there is one.
+    project: Option<PathBuf>,
+    /// What the catalog calls this machine.
+    platform: String,
+}
+
+pub(crate) fn run(args: &Toolchain, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
+    let project = project(args.project.as_deref(), settings)?;
+    let cache_dir = settings.cache_dir(project.as_deref())?;
+    let project_lock = project.as_ref().map_or(Ok(Lock::default()), |dir| lock_file::read(&dir.join(lock::FILE_NAME)));
+    let catalog = Catalog::embedded()?.with_locked(&settings.user_lock()?).with_locked(&project_lock.map_err(BuildError::from)?);
+    let kiln_toml = project.as_deref().map(settings_of).unwrap_or_default();
+    let network = || settings.network(&cache_dir, project.as_deref().map(|dir| (dir, &kiln_toml)));
+    let human = HumanReporter::new(printer, Detail::default(), None);
+    let fetching = |event| human.event(&Event::Fetch(event));
+    let interrupt = Interrupt::new();
+    let provisioner =
+        Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching).interrupted_by(interrupt.clone());
+    let platform = format!("{}-{}", settings.target.os, settings.target.cpu);
+    let context = Context {
+        settings,
+        printer,
+        provisioner: &provisioner,
+        interrupt: &interrupt,
+        cache_dir: cache_dir.clone(),
+        project: project.clone(),
+        platform,
+    };
+    match &args.command {
+        ToolchainCommand::List { verbose, format } => list::run(&context, *verbose, *format),
+        ToolchainCommand::Fetch { releases } => fetch(&context, &catalog, releases),
+        ToolchainCommand::Path { release } => path(&context, release),
+        ToolchainCommand::Add { releases, user } => pins::add(&context, releases, *user),
+        ToolchainCommand::Update { names, user } => pins::update(&context, names, *user),
+        ToolchainCommand::Verify { repair } => store::verify(&context, *repair),
+        ToolchainCommand::Gc { dry_run, forget_missing } => store::collect(&context, *dry_run, *forget_missing),
+    }
+}
+
+impl Context<'_> {
+    /// Does work that a signal stops.
+    fn heeding_signals<T>(&self, work: impl FnOnce() -> T) -> Result<T, Failure> {
+        signals::listen(self.interrupt)?;
+        Ok(signals::unless_stuck(self.interrupt, self.printer, work))
+    }
+}
+
+/// The project that is named, or the one in the working directory.
+fn project(named: Option<&Path>, settings: &Settings) -> Result<Option<PathBuf>, Failure> {
+    let current = &settings.environment.current_dir;
+    let has_one = |dir: &Path| dir.join(kiln::project::BUILD_TOML).is_file();
+    match named {
+        None => Ok(has_one(current).then(|| current.clone())),
+        Some(dir) => {
+            let dir = current.join(dir);
+            // Links resolved, as builds note the project.
+            let found = dir.canonicalize().ok().filter(|dir| has_one(dir));
+            found.map(Some).ok_or_else(|| Failure::new("project", format!("`{}` has no build.toml", dir.display())))
+        }
+    }
+}
+
+/// What a project's `kiln.toml` says. Its faults are for the commands that are about the project.
+fn settings_of(project: &Path) -> settings_file::Settings {
+    let text = std::fs::read_to_string(project.join(settings_file::FILE_NAME)).unwrap_or_default();
+    settings_file::parse(&text).0
+}
+
+fn fetch(context: &Context<'_>, catalog: &Catalog, releases: &[String]) -> Result<Exit, Failure> {
+    let versions = match releases {
+        [] => {
+            let here = catalog.releases().iter().filter(|release| release.platform == context.platform);
+            here.map(|release| release.version.clone()).collect()
+        }
+        releases => releases.iter().map(|text| release(text)).collect::<Result<Vec<_>, _>>()?,
+    };
+    context.heeding_signals(|| {
+        for version in &versions {
+            context.provisioner.fetch(version, &context.platform)?;
+        }
+        Ok::<_, Failure>(Exit::Success)
+    })?
+}
+
+fn path(context: &Context<'_>, text: &str) -> Result<Exit, Failure> {
+    let version = release(text)?;
+    let Some(dir) = context.provisioner.path(&version, &context.platform)? else {
+        return Err(Failure::new("not-fetched", format!("torch {version} is not in the store"))
+            .hint(format!("fetch it with `kiln toolchain fetch torch=={version}`")));
+    };
+    context.printer.stdout(|out| writeln!(out, "{}", dir.display()));
+    Ok(Exit::Success)
+}
+
+/// The version in `torch==X.Y.Z`.
+fn release(text: &str) -> Result<Version, Failure> {
+    match named(text)? {
+        (version, None) => Ok(version),
+        (version, Some(_)) => {
+            Err(Failure::usage(format!("`{text}`: releases are known without their local part")).hint(format!("`torch=={version}`")))
+        }
+    }
+}
+
+/// The version and the local part in `torch==X.Y.Z+local`.
+fn named(text: &str) -> Result<(Version, Option<String>), Failure> {
+    let wrong = || Failure::usage(format!("`{text}` names no release")).hint("write it as `torch==2.13.0`");
+    let version = text.strip_prefix("torch==").ok_or_else(wrong)?;
+    let (version, local) = match version.split_once('+') {
+        Some((version, local)) if !local.is_empty() => (version, Some(local.to_owned())),
+        Some(_) => return Err(wrong()),
+        None => (version, None),
+    };
+    Ok((Version::parse(version).map_err(|_| wrong())?, local))
+}

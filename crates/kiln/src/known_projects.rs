@@ -1,0 +1,182 @@
+//! Which projects use a cache directory: noted by each build, asked when what nobody needs is removed.
+//!
+//! `<cache>/projects-v1/<digest>` holds, for one project (or one user's lock file), where its lock and its build records are, and which
+//! trees its last build used.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use kiln_format::lock::{self, Lock};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::record;
+
+/// What is known of a project.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct KnownProject {
+    /// The project's directory, or that of a user's lock file.
+    pub root: PathBuf,
+    /// Directories that its builds were put into.
+    pub outputs: BTreeSet<PathBuf>,
+    /// Digests of the trees that its last build used.
+    pub uses: BTreeSet<String>,
+}
+
+/// What the projects that are known need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Texts that name trees by their digests, or by the first digits of these.
+    pub texts: Vec<String>,
+    /// What their lock files pin.
+    pub locks: Vec<Lock>,
+    /// Projects whose directory is not there (any more, or at the moment). What their last builds used counts as needed.
+    pub missing: Vec<PathBuf>,
+}
+
+/// Something of a known project cannot be read, so that it is not known what it needs.
+#[derive(Debug, Error)]
+#[error("it is not known what the project in `{}` needs: `{}` cannot be read", root.display(), path.display())]
+pub struct UnknownNeeds {
+    /// The project.
+    pub root: PathBuf,
+    /// The file.
+    pub path: PathBuf,
+    /// The cause.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Notes that a project uses the cache directory. What is noted already is not written again. A cache that cannot be written to
+/// loses nothing: nobody can remove anything there either.
+pub fn note(cache_dir: &Path, root: &Path, output: Option<&Path>, uses: BTreeSet<String>) {
+    let dir = cache_dir.join(DIR);
+    let path = dir.join(file_name(root));
+    let known = read_one(&path).unwrap_or_default();
+    let mut project = KnownProject { root: root.to_owned(), uses, outputs: known.outputs.clone() };
+    project.outputs.extend(output.map(Path::to_owned));
+    project.outputs.retain(|output| output.is_dir());
+    if project == known {
+        return;
+    }
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(&dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(&dir)?;
+        file.write_all(&serde_json::to_vec_pretty(&project)?)?;
+        file.persist(&path)?;
+        Ok(())
+    };
+    let _unnoted: io::Result<()> = write();
+}
+
+/// Notes that there is a project, if nothing is known of it.
+pub fn note_if_new(cache_dir: &Path, root: &Path) {
+    if read_one(&cache_dir.join(DIR).join(file_name(root))).is_none() {
+        note(cache_dir, root, None, BTreeSet::new());
+    }
+}
+
+/// What all known projects need. Projects that are not there are forgotten with `forget_missing`.
+///
+/// # Errors
+/// When a lock file or a build record is there and cannot be read: what it names is not known then.
+pub fn needs(cache_dir: &Path, forget_missing: bool) -> Result<Needs, UnknownNeeds> {
+    let dir = cache_dir.join(DIR);
+    let mut paths: Vec<PathBuf> = fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let mut needs = Needs::default();
+    for path in paths {
+        // A temporary file of a note that was not finished, or a damaged one, which its project writes again.
+        let Some(project) = read_one(&path) else { continue };
+        if !project.root.is_dir() {
+            if forget_missing {
+                let _gone: io::Result<()> = fs::remove_file(&path);
+            } else {
+                needs.texts.extend(project.uses);
+            }
+            needs.missing.push(project.root);
+            continue;
+        }
+        let unknown = |path: &Path| {
+            let (root, path) = (project.root.clone(), path.to_owned());
+            move |source| UnknownNeeds { root, path, source }
+        };
+        let lock_file = project.root.join(lock::FILE_NAME);
+        if let Some(text) = read_text(&lock_file).map_err(unknown(&lock_file))? {
+            // Whatever a damaged one means: digests are found in its text all the same.
+            needs.locks.extend(Lock::parse(&text).ok());
+            needs.texts.push(text);
+        }
+        for output in project.outputs.iter().cloned().chain([project.root.join("build")]) {
+            let record = output.join(record::FILE_NAME);
+            needs.texts.extend(read_text(&record).map_err(unknown(&record))?);
+        }
+        needs.texts.extend(project.uses.iter().cloned());
+    }
+    Ok(needs)
+}
+
+/// Where the notes are, below the cache directory.
+const DIR: &str = "projects-v1";
+
+fn file_name(root: &Path) -> String {
+    blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex().get(..32).unwrap_or_default().to_owned()
+}
+
+fn read_one(path: &Path) -> Option<KnownProject> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn read_text(path: &Path) -> io::Result<Option<String>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_projects_need_is_found_in_their_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, project) = (dir.path().join("cache"), dir.path().join("a b/prøject"));
+        let out = dir.path().join("out");
+        for made in [&project.join("build"), &out] {
+            fs::create_dir_all(made).unwrap();
+        }
+        note(&cache, &project, Some(&out), BTreeSet::from(["aaaa".to_owned()]));
+        fs::write(project.join("build").join(record::FILE_NAME), "in build").unwrap();
+        fs::write(out.join(record::FILE_NAME), "in out").unwrap();
+        fs::write(project.join(lock::FILE_NAME), Lock::default().render()).unwrap();
+        let found = needs(&cache, false).unwrap();
+        assert_eq!((found.locks.len(), found.missing.len()), (1, 0));
+        for text in ["aaaa", "in build", "in out"] {
+            assert!(found.texts.iter().any(|found| found == text), "{text}");
+        }
+        // The next build uses other trees; it need not say again where others were put.
+        note(&cache, &project, None, BTreeSet::from(["bbbb".to_owned()]));
+        let found = needs(&cache, false).unwrap();
+        assert!(found.texts.contains(&"in out".to_owned()) && !found.texts.contains(&"aaaa".to_owned()));
+        fs::rename(&project, dir.path().join("moved")).unwrap();
+        let found = needs(&cache, false).unwrap();
+        assert_eq!((found.texts, found.missing), (vec!["bbbb".to_owned()], vec![project.clone()]));
+        assert_eq!(needs(&cache, true).unwrap().missing, [project]);
+        assert_eq!(needs(&cache, false).unwrap(), Needs::default());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        note(&dir.path().join("cache"), dir.path(), None, BTreeSet::new());
+        // A directory in the place of the file cannot be read by anyone, root included.
+        fs::create_dir(dir.path().join(lock::FILE_NAME)).unwrap();
+        let error = needs(&dir.path().join("cache"), false).unwrap_err().to_string();
+        assert!(error.contains("kiln.lock` cannot be read"), "{error}");
+    }
+}

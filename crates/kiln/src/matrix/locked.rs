@@ -1,0 +1,120 @@
+//! Rows for the torch releases that a lock file pins.
+
+use kiln_format::BackendName;
+use kiln_format::lock::{Lock, LockedTorch};
+use kiln_format::variant::Compute;
+
+use super::data::{Matrix, Row, Target};
+
+impl Matrix {
+    /// The matrix with the releases of a lock file. A locked release stands before the matrix's own for the same minor: variants are
+    /// named after the minor, and of equal names the first row counts. So it is what is built, unless another one is asked for by its
+    /// full version. A minor that the matrix lacks gets a row for the processor and one for the CUDA of the wheel, outside the
+    /// default set. Of several locked releases of a minor the newest comes first.
+    #[must_use]
+    pub fn with_locked(mut self, lock: &Lock) -> Self {
+        // Ascending, so that a newer one comes to stand before an older one.
+        for torch in lock.torch() {
+            if let Some(target) = target(&torch.platform) {
+                self.add_locked(torch, target);
+            }
+        }
+        self
+    }
+
+    fn add_locked(&mut self, torch: &LockedTorch, target: Target) {
+        let minor = torch.version.major_minor();
+        let row = |known: &Row| Row { release: torch.version.clone(), systems: vec![target], ..known.clone() };
+        let mut rows: Vec<Row> = Vec::new();
+        for known in self.rows.iter().filter(|known| known.torch == minor && known.systems.contains(&target)) {
+            if !rows.iter().any(|made| (made.compute, made.tvm_ffi) == (known.compute, known.tvm_ffi)) {
+                rows.push(row(known));
+            }
+        }
+        let cuda = torch.cuda.clone().map(|cuda| (Compute::new(BackendName::Cuda, cuda.major_minor()), Some(cuda)));
+        for (compute, compute_version) in [Some((Compute::Cpu, None)), cuda].into_iter().flatten() {
+            if !rows.iter().any(|made| made.compute == compute) {
+                let (release, systems) = (torch.version.clone(), vec![target]);
+                let (tvm_ffi, default, broken, kiln_only) = (None, false, false, true);
+                rows.push(Row { torch: minor, release, compute, compute_version, systems, default, tvm_ffi, broken, kiln_only });
+            }
+        }
+        // The matrix may have the release itself: its rows move.
+        for known in self.rows.iter_mut().filter(|known| known.release == torch.version) {
+            known.systems.retain(|system| *system != target);
+        }
+        self.rows.retain(|known| !known.systems.is_empty());
+        let same = self.rows.iter().position(|known| known.torch == minor);
+        let at = same.or_else(|| self.rows.iter().position(|known| known.torch > minor)).unwrap_or(self.rows.len());
+        self.rows.splice(at..at, rows);
+    }
+}
+
+/// The target of a platform as catalog and lock call it.
+fn target(platform: &str) -> Option<Target> {
+    Target::ALL.into_iter().find(|target| format!("{}-{}", target.os, target.cpu) == platform)
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_format::{MajorMinor, Version};
+
+    use super::*;
+
+    fn lock(releases: &[(&str, &str)]) -> Lock {
+        let mut lock = Lock::default();
+        for (version, platform) in releases {
+            lock.add(LockedTorch {
+                version: Version::parse(version).unwrap(),
+                platform: (*platform).to_owned(),
+                wheel: "torch.whl".to_owned(),
+                size: 1,
+                sha256: String::new(),
+                record_sha256: String::new(),
+                cuda: Version::parse("13.3").ok(),
+                cxx: "gnu++20".to_owned(),
+                license: "BSD-3-Clause".to_owned(),
+                names_sha256: String::new(),
+            });
+        }
+        lock
+    }
+
+    /// The rows of a minor for Linux on x86_64, in their order.
+    fn rows(matrix: &Matrix, minor: (u64, u64)) -> Vec<String> {
+        let target = Target::ALL[4];
+        let rows = matrix.rows.iter().filter(|row| row.torch == MajorMinor::new(minor.0, minor.1) && row.systems.contains(&target));
+        rows.map(|row| format!("{row} with {}{}", row.release, if row.default { " default" } else { "" })).collect()
+    }
+
+    #[test]
+    fn a_locked_release_comes_first() {
+        let matrix = Matrix::builtin().unwrap().with_locked(&lock(&[("2.14.0", "linux-x86_64"), ("2.14.0", "linux-aarch64")]));
+        insta::assert_snapshot!(rows(&matrix, (2, 14)).join("\n"), @r"
+        torch 2.14 cpu with 2.14.0 default
+        torch 2.14 cuda 13.0 with 2.14.0 default
+        torch 2.14 cuda 13.3 with 2.14.0
+        torch 2.14 cpu with 2.14.1 default
+        torch 2.14 cuda 13.0 with 2.14.1 default
+        ");
+        let plain = Matrix::builtin().unwrap();
+        assert_eq!(rows(&matrix, (2, 13)), rows(&plain, (2, 13)));
+        assert_eq!(matrix.peer_only().rows.len(), plain.peer_only().rows.len());
+    }
+
+    #[test]
+    fn the_newest_of_several_comes_first_the_matrix_own_included() {
+        let matrix = Matrix::builtin().unwrap().with_locked(&lock(&[("2.12.0", "linux-x86_64"), ("2.12.1", "linux-x86_64")]));
+        let cpu: Vec<String> = rows(&matrix, (2, 12)).into_iter().filter(|row| row.contains(" cpu ")).collect();
+        assert_eq!(cpu, ["torch 2.12 cpu with 2.12.1 default", "torch 2.12 cpu with 2.12.0 default"]);
+    }
+
+    #[test]
+    fn a_minor_that_is_new_gets_rows_outside_the_default_set() {
+        let matrix = Matrix::builtin().unwrap().with_locked(&lock(&[("2.16.0", "linux-x86_64")]));
+        assert_eq!(rows(&matrix, (2, 16)), ["torch 2.16 cpu with 2.16.0", "torch 2.16 cuda 13.3 with 2.16.0"]);
+        assert_eq!(matrix.rows.last().unwrap().torch, MajorMinor::new(2, 16));
+        let elsewhere = Matrix::builtin().unwrap();
+        assert_eq!(elsewhere.clone().with_locked(&lock(&[("2.16.0", "plan9-mips")])), elsewhere);
+    }
+}
