@@ -258,6 +258,7 @@ const OTHER_COMPILERS: &[(&str, &str)] = &[
 /// The compilers and programs for other platforms that `cargo test` runs, with their packages.
 const TEST_PROGRAMS: &[(&str, &str)] = &[
     ("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"),
+    ("g++-12", "g++-12"),
     ("clang++-19", "clang-19"),
     ("ld.lld-19", "lld-19"),
     ("qemu-aarch64", "qemu-user"),

@@ -1,5 +1,7 @@
 //! Which lists of systems bound what a policy allows.
 
+use std::sync::LazyLock;
+
 use kiln_object::Error;
 use kiln_object::baseline::{Baseline, System};
 use kiln_object::elf::Machine;
@@ -27,8 +29,14 @@ fn is_needed(policy: &Policy, system: System) -> bool {
 
 /// The priority of the policy that stands for a system; greater for older systems.
 fn priority_of(system: Option<System>) -> Option<u32> {
-    let name = format!("manylinux_{}", system?.number());
-    Policies::embedded().ok()?.get(&name).map(|policy| policy.priority).ok()
+    // Asked for at every file, and the table is long.
+    static PRIORITIES: LazyLock<Vec<(System, u32)>> = LazyLock::new(|| {
+        // Without the table nobody has a policy to ask with.
+        let Ok(policies) = Policies::embedded() else { return Vec::new() };
+        let of = |system: System| policies.get(&format!("manylinux_{}", system.number())).map(|policy| (system, policy.priority));
+        System::ALL.into_iter().filter_map(|system| of(system).ok()).collect()
+    });
+    PRIORITIES.iter().find(|(of, _)| Some(*of) == system).map(|(_, priority)| *priority)
 }
 
 #[cfg(test)]

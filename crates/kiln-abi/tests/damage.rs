@@ -39,6 +39,28 @@ fn the_samples_are_read() {
     assert!(kiln_object::elf::dynamic(&SAMPLES[0]).unwrap().imports.len() >= 5);
 }
 
+/// The inputs that fuzzing begins with, each cut short in places and with changed bytes in its first part.
+#[test]
+fn the_seeds_of_fuzzing() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/object");
+    let seeds: Vec<Vec<u8>> = std::fs::read_dir(dir).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
+    let count = |reads: fn(&[u8]) -> bool| seeds.iter().filter(|seed| reads(seed)).count();
+    assert_eq!(count(|seed| kiln_object::elf::dynamic(seed).is_ok()), 2);
+    assert_eq!(count(|seed| kiln_object::elf::relocatable(seed).is_ok()), 2);
+    assert_eq!(count(|seed| kiln_object::archive::members(seed).is_ok_and(|members| members.len() == 2)), 1);
+    for seed in &seeds {
+        object(seed);
+        for length in (0..seed.len()).step_by(97) {
+            object(&seed[..length]);
+        }
+        for at in 0..64 {
+            let mut data = seed.clone();
+            data[at] ^= 1 << (at % 8);
+            object(&data);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
 

@@ -79,6 +79,8 @@ fn verdicts_agree_where_they_are_about_the_same() {
 fn bad_files_that_others_accept() {
     let kit = Kit::new();
     let source = "static int a; int *table[] = { &a }; int **get(void) { return table; }";
+    let stream = "_ZNSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEEC1Ev";
+    let code = "__asm__(\".text\\n.quad secret\\n\"); int secret;";
     let bad = [
         ("floor-file", takes(&kit, "pthread_create", "GLIBC_2.2.5", "libc.so.6")),
         ("floor-symbol", takes(&kit, "memcpy", "GLIBC_2.2.6", "libc.so.6")),
@@ -90,10 +92,14 @@ fn bad_files_that_others_accept() {
         ("executable-stack", kit.extension(source, &[], &["-Wl,-z,execstack"])),
         ("exports", kit.extension("__attribute__((visibility(\"default\"))) int helper;", &[], &[])),
         ("torch-internal", takes(&kit, "_ZN2at4testEv", "", "libtorch_cpu.so")),
+        ("torch-shim-unknown", takes(&kit, "torch_new_thing", "", "libtorch_cpu.so")),
+        ("runtime-from-torch", takes(&kit, stream, "", "libc10.so")),
+        ("text-relocations", kit.extension(code, &[], &["-Wl,-z,notext"])),
+        ("entry-point", kit.link(&[&kit.object("int nothing;", &[])], &[])),
     ];
     let paths: Vec<PathBuf> = bad.iter().map(|(_, path)| path.clone()).collect();
     for ((code, path), verdicts) in bad.iter().zip(ask(&paths)) {
-        let variant = if *code == "torch-internal" { common::STABLE } else { TORCH };
+        let variant = if ["torch-internal", "torch-shim-unknown"].contains(code) { common::STABLE } else { TORCH };
         assert_eq!(codes(&check(path, variant, &Origins::default())), [*code]);
         assert!(verdicts.len() == 3 && verdicts.values().all(|verdict| verdict == "ok"), "{code}: {verdicts:?}");
     }

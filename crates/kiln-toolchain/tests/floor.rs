@@ -9,13 +9,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock};
+use std::time::{Duration, SystemTime};
 
 use kiln_abi::Policies;
 use kiln_graph::BuiltinContext;
 use kiln_object::archive;
 use kiln_object::baseline::Baseline;
 use kiln_object::elf::{self, Dynamic, Machine, Visibility};
-use kiln_toolchain::floor::{Floor, FloorChoice, FloorLevel, SHIMS, Shim, lacking, lists, nonshared};
+use kiln_toolchain::floor::{Floor, FloorChoice, FloorLevel, SHIMS, Shim, lacking, lists, nonshared, remove_unused, stored};
 use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::{LinkNames, RuntimeNames, link_stubs};
 use kit::{HOST, LEVEL, MADE, Made, TryRun, ambient, beyond, data, extension, gxx, machine, make, run, run_check};
@@ -51,6 +52,39 @@ fn equal_compilers_give_equal_floors_in_any_place() {
     assert!(other.floor.is_there());
     let left: Vec<_> = std::fs::read_dir(other.store.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
+}
+
+/// Floors that no build uses any more are removed, whole; the note of a use is only renewed now and then.
+#[test]
+fn floors_out_of_use_are_removed() {
+    let day = Duration::from_secs(24 * 3600);
+    // In whole seconds, which every file system keeps; and not before the floor was made.
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs());
+    let made = make(&HOST, LEVEL);
+    let store = made.store.path();
+    let other = store.join("0".repeat(32));
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("libc.so"), "12345").unwrap();
+    let set = |dir: &Path, time| std::fs::File::open(dir).unwrap().set_modified(time).unwrap();
+    let last_use = |key: &str| stored(store).unwrap().into_iter().find(|floor| floor.key == key).unwrap().last_used;
+
+    let floors = stored(store).unwrap();
+    assert_eq!(floors.iter().map(|floor| floor.path.clone()).collect::<Vec<_>>(), [other.clone(), made.floor.dir()]);
+    assert_eq!(floors[0].bytes, 5);
+    set(&made.floor.dir(), now - 100 * day);
+    made.floor.note_use(now);
+    assert_eq!(last_use(made.floor.key()), now);
+    made.floor.note_use(now + Duration::from_secs(60));
+    assert_eq!(last_use(made.floor.key()), now, "of the same hour");
+
+    set(&other, now - 10 * day);
+    assert_eq!(remove_unused(store, "", 90 * day, now).unwrap(), []);
+    let removed = remove_unused(store, made.floor.key(), 5 * day, now + 50 * day).unwrap();
+    assert_eq!(removed.iter().map(|floor| floor.key.as_str()).collect::<Vec<_>>(), ["0".repeat(32)]);
+    assert!(made.floor.is_there() && !other.exists());
+    let left: Vec<_> = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!(stored(Path::new("/nowhere")).unwrap(), []);
 }
 
 #[test]

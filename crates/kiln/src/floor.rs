@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use kiln_backend::Machine;
 use kiln_format::variant::{Cpu, Os};
 use kiln_graph::{Config, Executor, WorkDir};
-use kiln_toolchain::floor::{Floor, FloorChoice};
+use kiln_toolchain::floor::{Floor, FloorChoice, StoredFloor, remove_unused, stored};
 use kiln_toolchain::host::HostCompiler;
 
 use crate::build::{Services, compiler_name};
@@ -19,6 +20,9 @@ use crate::ops_id::Purpose;
 
 /// Name of the directory of the cache that holds all floors.
 const STORE: &str = "floors-v1";
+
+/// How long a floor stays unused before it is removed.
+const UNUSED: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// The floor of a build for `target`; none when the project gives it up, and where systems have none.
 ///
@@ -52,6 +56,7 @@ pub(crate) fn choose(
 /// When the store cannot be used, or a step fails.
 pub(crate) fn provide(floor: &Floor, host: &HostCompiler, jobs: NonZeroUsize, services: &Services<'_>) -> Result<(), BuildError> {
     if floor.is_there() {
+        floor.note_use(SystemTime::now());
         return Ok(());
     }
     let waiting = &mut |pid| (services.events)(&Event::Waiting { pid });
@@ -75,7 +80,18 @@ pub(crate) fn provide(floor: &Floor, host: &HostCompiler, jobs: NonZeroUsize, se
     if let Some(cause) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(BuildError::FloorFailed { level: floor.level(), cause });
     }
-    floor.keep(&|output| outcome.output_path(output)).map_err(|source| BuildError::FloorStore { path: floor.dir(), source })
+    floor.keep(&|output| outcome.output_path(output)).map_err(|source| BuildError::FloorStore { path: floor.dir(), source })?;
+    // The compiler or Kiln is a new one: a good moment to look for what the old ones left. What is in the way of that stops no build.
+    let _left = remove_unused(&services.cache_dir.join(STORE), floor.key(), UNUSED, SystemTime::now());
+    Ok(())
+}
+
+/// The floors of the user whose cache this is: sizes and last uses.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn list(cache_dir: &Path) -> std::io::Result<Vec<StoredFloor>> {
+    stored(&store(cache_dir))
 }
 
 /// The floor as the build record keeps it: the policy, and the newest version of each library; for no floor just that.

@@ -1,8 +1,8 @@
 //! Extensions on the floor: programs that use much of the C and C++ libraries, built by Kiln, judged by the checkers of others, and run
 //! inside a real torch.
 //!
-//! With `KILN_TEST_FLOOR=full` in the environment every compiler, linker and level of optimisation is tried, as `cargo xtask test --full`
-//! does; with a part of a setting's name (`clang++-19 lld`) those settings only.
+//! With `KILN_TEST_FLOOR=full` in the environment every compiler, linker, level of optimisation and language level is tried, as `cargo
+//! xtask test --full` does; with a part of a setting's name (`clang++-19 lld`) those settings only.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends at its first failure")]
 
@@ -13,14 +13,35 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use support::project::{BINDING, ProjectBuilder};
 use support::started::real_program;
 use support::{Run, Sandbox, tree};
+
+/// What the programs stand behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Binding {
+    /// Torch's stable ABI.
+    Stable,
+    /// Torch's C++ ABI.
+    Classic,
+}
+
+impl Binding {
+    const BOTH: &'static [Self] = &[Self::Stable, Self::Classic];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Stable => "stable",
+            Self::Classic => "classic",
+        }
+    }
+}
 
 /// How the programs are built.
 #[derive(Clone, Debug, Default)]
 struct Setting {
-    /// Whether they stand behind torch's stable ABI.
-    stable: bool,
+    /// What they stand behind: one after the other in one project, so that what knows nothing of torch is compiled once.
+    bindings: &'static [Binding],
     /// What `--cxx` says; the usual compiler without it.
     cxx: Option<String>,
     /// Flags of every unit.
@@ -30,7 +51,7 @@ struct Setting {
 }
 
 impl Setting {
-    fn write(&self, dir: &Path) {
+    fn write(&self, dir: &Path, binding: Binding) {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/floor");
         for name in [
             "plain/programs.h",
@@ -43,7 +64,7 @@ impl Setting {
             support::project::write(dir, name, &fs::read_to_string(from.join(name)).unwrap());
         }
         support::project::write(dir, "torch-ext/floor_programs/__init__.py", "from ._ops import ops\n");
-        let (kind, stable) = if self.stable { ("stable", "stable-abi = { cpu = \"2.11\" }") } else { ("classic", "") };
+        let (kind, stable) = (binding.as_str(), if binding == Binding::Stable { "stable-abi = { cpu = \"2.11\" }" } else { "" });
         let flags = &self.flags;
         let parallel: Vec<&str> = flags.iter().copied().chain(self.openmp.then_some("-fopenmp")).collect();
         let text = format!(
@@ -58,28 +79,35 @@ impl Setting {
     }
 
     /// Builds the programs; gives the extension and what the build said.
-    fn build(&self, sandbox: &Sandbox, name: &str) -> (PathBuf, Run) {
-        let dir = sandbox.path(name);
-        self.write(&dir);
+    fn build(&self, sandbox: &Sandbox, dir: &Path, binding: Binding) -> (PathBuf, Run) {
+        self.write(dir, binding);
         let mut args = vec!["-j2", "--unique-id", "1"];
-        if !self.stable {
+        if binding == Binding::Classic {
             args.extend(["--torch", "2.13"]);
         }
         if let Some(cxx) = &self.cxx {
             args.extend(["--cxx", cxx]);
         }
-        let run = sandbox.build(&dir, &args);
-        let extensions = tree::extensions(&dir.join("build"));
+        let out = dir.join(binding.as_str());
+        let out_arg = out.display().to_string();
+        args.extend(["--out", &out_arg]);
+        let run = sandbox.build(dir, &args);
+        let extensions = tree::extensions(&out);
         assert_eq!(extensions.len(), 1);
-        let record: Value = serde_json::from_slice(&fs::read(dir.join("build/kiln-build.json")).unwrap()).unwrap();
+        let record: Value = serde_json::from_slice(&fs::read(out.join("kiln-build.json")).unwrap()).unwrap();
         let variant = record["variants"].as_object().unwrap().values().next().unwrap();
         assert_eq!(variant["floor"]["policy"], "manylinux_2_28");
         (extensions[0].clone(), run)
     }
 
     /// Builds the programs and tries them in torch.
-    fn try_out(&self, sandbox: &Sandbox, name: &str) -> PathBuf {
-        let (extension, run) = self.build(sandbox, name);
+    fn try_out(&self, sandbox: &Sandbox, name: &str) -> Vec<PathBuf> {
+        let dir = sandbox.path(name);
+        self.bindings.iter().map(|binding| self.try_binding(sandbox, &dir, *binding)).collect()
+    }
+
+    fn try_binding(&self, sandbox: &Sandbox, dir: &Path, binding: Binding) -> PathBuf {
+        let (extension, run) = self.build(sandbox, dir, binding);
         // Linkers have nothing to say; clang tells at each compile that it has no use for the linker's name.
         for message in run.reason("step-finished").iter().filter(|message| message["verb"] == "Linking") {
             assert_eq!(message["output"], "", "{self:?}: {message}");
@@ -87,11 +115,17 @@ impl Setting {
         for remark in run.messages() {
             assert!(!["check", "warning"].contains(&remark["reason"].as_str().unwrap()), "{self:?}: {remark}");
         }
-        let work = sandbox.path(format!("{name} work"));
+        // Only the entry point is seen by others, and nothing is one for the whole process.
+        let exports = kiln_object::elf::dynamic_file(&extension).unwrap().exports;
+        let entry = format!("PyInit_{}", extension.file_name().unwrap().to_str().unwrap().split('.').next().unwrap());
+        let seen: Vec<_> = exports.iter().map(|export| (export.name.as_str(), export.binding)).collect();
+        assert_eq!(seen, [(entry.as_str(), kiln_object::elf::Binding::Global)], "{self:?}");
+
+        let work = dir.join(format!("work of {}", binding.as_str()));
         fs::create_dir(&work).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/floor_programs.py");
         let mut command = Command::new(environment("torch-2.13.0"));
-        command.arg("-B").arg(script).arg(&extension).arg(work).arg(if self.stable { "stable" } else { "classic" });
+        command.arg("-B").arg(script).arg(&extension).arg(work).arg(binding.as_str());
         let run = Run::of(command.env("HOME", sandbox.path("home")));
         assert_eq!(run.code, Some(0), "{self:?}: {}\n{}", run.stdout, run.stderr);
         assert!(run.stdout.contains("all well in torch 2.13.0"), "{}", run.stdout);
@@ -118,64 +152,68 @@ fn judge_by_others(extensions: &[PathBuf]) {
     }
 }
 
-/// The settings of this run, each with a name.
+/// The settings of this run, each with a name: two compilers with two linkers each, or every one there is.
 fn settings(sandbox: &Sandbox) -> Vec<(String, Setting)> {
-    let stable = |flags: &[&'static str]| Setting { stable: true, openmp: true, flags: flags.to_vec(), cxx: None };
-    let mut settings = vec![
-        ("usual".to_owned(), stable(&[])),
-        ("without optimisation".to_owned(), stable(&["-O0"])),
-        ("classic".to_owned(), Setting { stable: false, ..stable(&[]) }),
-    ];
-    match std::env::var("KILN_TEST_FLOOR") {
-        Err(_) => {}
-        Ok(all) if all == "full" => settings.extend(full_settings(sandbox, &stable(&[]))),
-        Ok(one) => {
-            settings = full_settings(sandbox, &stable(&[]));
-            settings.retain(|(name, _)| name.contains(&one));
-            assert!(!settings.is_empty(), "no setting is called `{one}`");
+    let wanted = std::env::var("KILN_TEST_FLOOR").ok();
+    let linkers = sandbox.path("linkers");
+    fs::create_dir(&linkers).unwrap();
+    let (compilers, all): (&[&str], &[&str]) = match wanted {
+        None => (&["g++-12", "clang++-19"], &["bfd", "lld"]),
+        Some(_) => (&["g++-11", "g++-12", "clang++-19"], &["bfd", "lld", "mold", "gold"]),
+    };
+    for linker in all {
+        // gcc looks for linkers by their plain names.
+        let names: &[&str] = if *linker == "lld" { &["ld.lld", "ld.lld-19"] } else { &[&format!("ld.{linker}")] };
+        let real = names.iter().find_map(|name| real_program(name)).unwrap_or_else(|| missing(linker));
+        std::os::unix::fs::symlink(real, linkers.join(format!("ld.{linker}"))).unwrap();
+    }
+    let mut settings = Vec::new();
+    for compiler in compilers {
+        let path = real_program(compiler).unwrap_or_else(|| missing(compiler));
+        let mut add = |name: String, linker: &str, bindings: &'static [Binding], flags: &[&'static str]| {
+            let cxx = Some(format!("{} -B{} -fuse-ld={linker}", path.display(), linkers.display()));
+            let openmp = compiler.starts_with('g');
+            settings.push((format!("{compiler} {name}"), Setting { bindings, cxx, flags: flags.to_vec(), openmp }));
+        };
+        for linker in all {
+            add((*linker).to_owned(), linker, Binding::BOTH, &[]);
         }
+        if wanted.is_none() {
+            continue;
+        }
+        for flag in LEVELS.iter().chain(&LANGUAGES) {
+            add((*flag).to_owned(), "bfd", &[Binding::Stable], &[flag]);
+        }
+        add("not inline".to_owned(), "bfd", &[Binding::Stable], &["-O1", "-fno-inline"]);
+        add("hardened".to_owned(), "lld", Binding::BOTH, &[&["-O2"][..], &HARDENED].concat());
+    }
+    if let Some(wanted) = wanted.filter(|wanted| wanted != "full") {
+        settings.retain(|(name, _)| name.contains(&wanted));
+        assert!(!settings.is_empty(), "no setting is called `{wanted}`");
     }
     settings
+}
+
+fn missing(program: &str) -> ! {
+    panic!("`{program}` is missing: `cargo xtask setup --full` installs it")
 }
 
 const LEVELS: [&str; 5] = ["-O0", "-Os", "-O1", "-O2", "-O3"];
-const HARDENED: [&str; 5] =
-    ["-D_GLIBCXX_ASSERTIONS", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong", "-fcf-protection"];
-
-/// Every compiler, linker and level of this machine's.
-fn full_settings(sandbox: &Sandbox, stable: &Setting) -> Vec<(String, Setting)> {
-    let program = |name: &str| real_program(name).unwrap_or_else(|| panic!("`{name}` is missing: `cargo xtask setup --full` installs it"));
-    // gcc looks for linkers by their plain names.
-    let linkers = sandbox.path("linkers");
-    fs::create_dir(&linkers).unwrap();
-    for (plain, real) in [("ld.lld", "ld.lld-19"), ("ld.mold", "ld.mold"), ("ld.gold", "ld.gold"), ("ld.bfd", "ld.bfd")] {
-        std::os::unix::fs::symlink(program(real), linkers.join(plain)).unwrap();
-    }
-    let mut settings = Vec::new();
-    for compiler in ["g++-11", "g++-12", "clang++-19"] {
-        let path = program(compiler);
-        let openmp = compiler.starts_with('g');
-        let cxx = |linker: &str| Some(format!("{} -B{} -fuse-ld={linker}", path.display(), linkers.display()));
-        for linker in ["bfd", "lld", "mold", "gold"] {
-            settings.push((format!("{compiler} {linker}"), Setting { cxx: cxx(linker), openmp, ..stable.clone() }));
-        }
-        for level in LEVELS {
-            settings.push((format!("{compiler} {level}"), Setting { cxx: cxx("bfd"), openmp, flags: vec![level], ..stable.clone() }));
-        }
-        let no_inline = vec!["-O1", "-fno-inline"];
-        settings.push((format!("{compiler} not inline"), Setting { cxx: cxx("bfd"), openmp, flags: no_inline, ..stable.clone() }));
-        let hardened = [&["-O2"][..], &HARDENED].concat();
-        settings.push((format!("{compiler} hardened"), Setting { cxx: cxx("lld"), openmp, flags: hardened, ..stable.clone() }));
-        settings.push((format!("{compiler} classic"), Setting { stable: false, cxx: cxx("lld"), openmp, ..stable.clone() }));
-    }
-    settings
-}
+const LANGUAGES: [&str; 2] = ["-std=c++17", "-std=c++20"];
+const HARDENED: [&str; 6] = [
+    "-D_GLIBCXX_ASSERTIONS",
+    "-U_FORTIFY_SOURCE",
+    "-D_FORTIFY_SOURCE=3",
+    "-fstack-protector-strong",
+    "-fcf-protection",
+    "-fstack-clash-protection",
+];
 
 /// Exceptions in both directions, texts, locales, regular expressions, files, threads, futures, OpenMP.
 #[test]
 fn programs_run_in_torch_and_keep_to_the_floor() {
     let sandbox = Sandbox::new();
-    let extensions: Vec<PathBuf> = settings(&sandbox).iter().map(|(name, setting)| setting.try_out(&sandbox, name)).collect();
+    let extensions: Vec<PathBuf> = settings(&sandbox).iter().flat_map(|(name, setting)| setting.try_out(&sandbox, name)).collect();
     judge_by_others(&extensions);
 }
 
@@ -183,9 +221,12 @@ fn programs_run_in_torch_and_keep_to_the_floor() {
 #[test]
 fn a_newer_floor_is_kept_to_and_no_release() {
     let sandbox = Sandbox::new();
-    let dir = sandbox.path("p");
-    Setting { stable: true, ..Setting::default() }.write(&dir);
-    fs::write(dir.join("kiln.toml"), "[build]\nfloor = \"manylinux_2_34\"\n").unwrap();
+    let plain = "#include <dlfcn.h>\n#include <cmath>\nint tiny_plain() { return dlsym(nullptr, \"x\") != nullptr; }\n\
+        double power(double x) { return std::pow(x, x); }\n";
+    let call = "int tiny_plain();\n__attribute__((constructor)) static void call() { if (tiny_plain() > 1) __builtin_trap(); }\n";
+    let project = ProjectBuilder::new().torch("stable-abi = { cpu = \"2.11\" }").file("binding.cpp", &format!("{BINDING}{call}"));
+    let project = project.file("plain.cpp", plain).kernel("plain", &[], &["plain.cpp"], "");
+    let dir = project.file("kiln.toml", "[build]\nfloor = \"manylinux_2_34\"\n").write(&sandbox.path("p"));
     let run = sandbox.run(&dir, &["build", "--release"]);
     assert_eq!(run.code, Some(1));
     let told = "a release keeps to `manylinux_2_28`, and `floor` in `kiln.toml` is `manylinux_2_34`";

@@ -22,6 +22,7 @@
 //! | `shims` | the sources of the shims, and how they are compiled |
 //! | `nonshared` | which parts of `libstdc++.a` may be copied |
 //! | `overlay` | the steps |
+//! | `stored` | the floors of a user's cache |
 //! | `lists` | making the embedded lists anew, and comparing them with real libraries |
 
 mod level;
@@ -31,6 +32,7 @@ mod nonshared;
 mod overlay;
 mod scripts;
 mod shims;
+mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -44,6 +46,7 @@ use crate::host::HostCompiler;
 pub use self::level::{FloorChoice, FloorLevel};
 pub use self::nonshared::{Nonshared, Rejected, nonshared};
 pub use self::shims::{SHIMS, Shim, lacking};
+pub use self::stored::{StoredFloor, remove, remove_unused, stored};
 
 /// Why there is no floor for a build.
 #[derive(Debug, thiserror::Error)]

@@ -45,6 +45,53 @@ mod tests {
         }
     }
 
+    /// What the schema of SARIF 2.1.0 demands of the objects that a report has.
+    fn assert_sarif(log: &serde_json::Value) {
+        let text = |value: &serde_json::Value| value.as_str().is_some_and(|text| !text.is_empty());
+        let place = |value: &serde_json::Value| {
+            let place = &value["physicalLocation"];
+            let uri = place["artifactLocation"]["uri"].as_str().unwrap();
+            assert!(uri.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\'), "{uri}");
+            assert!(place.get("region").is_none_or(|region| region["startLine"].as_u64() >= Some(1)), "{place}");
+        };
+        assert_eq!(log["version"], "2.1.0");
+        for run in log["runs"].as_array().unwrap() {
+            let driver = &run["tool"]["driver"];
+            assert!(text(&driver["name"]));
+            assert!(driver["rules"].as_array().unwrap().iter().all(|rule| text(&rule["id"]) && text(&rule["shortDescription"]["text"])));
+            for invocation in run["invocations"].as_array().unwrap() {
+                assert!(invocation["executionSuccessful"].is_boolean());
+                for notification in invocation["toolExecutionNotifications"].as_array().unwrap() {
+                    assert!(text(&notification["message"]["text"]) && text(&notification["descriptor"]["id"]), "{notification}");
+                    notification["locations"].as_array().unwrap().iter().for_each(place);
+                }
+            }
+            for result in run["results"].as_array().unwrap() {
+                assert!(text(&result["message"]["text"]) && text(&result["ruleId"]), "{result}");
+                assert!(["none", "note", "warning", "error"].contains(&result["level"].as_str().unwrap()), "{result}");
+                result["locations"].as_array().unwrap().iter().for_each(place);
+            }
+        }
+    }
+
+    /// A remark on a line of a file whose name no URI has as it is.
+    #[test]
+    fn places_in_files() {
+        let file = kiln_format::SourceFile::new("a b/b\u{fc}.toml", "x = 1\ny = 2\n");
+        let diagnostic =
+            kiln_format::Diagnostic::warning("unused-key", kiln_format::Span::new(6, 7), "`y` has no use").with_note("see `x`");
+        let mut outcome = Outcome::default();
+        outcome.remarks.push(Remark::from(file.report(&diagnostic)));
+        assert_eq!(outcome.remarks[0].place(), "a b/b\u{fc}.toml:2:1");
+        assert_eq!(outcome.to_json()["findings"][0]["line"], 2);
+        let log = sarif(&outcome, "1.0");
+        assert_sarif(&log);
+        let place = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "a%20b/b%C3%BC.toml");
+        assert_eq!(place["region"], serde_json::json!({"startLine": 2, "startColumn": 1}));
+        assert_eq!(outcome.remarks[0].detail, "`y` has no use (see `x`)");
+    }
+
     #[test]
     fn reports_as_data() {
         let failure = kiln_abi::Failure { kind: FailureKind::Damaged, file: "v/a.so".into(), cause: "cut short".into() };
@@ -65,7 +112,9 @@ mod tests {
         assert_eq!(json["findings"][0]["caused_by"][0], "cpu/a.cpp");
         assert_eq!((&json["failures"][0]["rule"], &json["findings"][0]["rule"]), (&"damaged".into(), &"floor-version".into()));
         assert_eq!(json["data"]["python-stable-abi"], "abi3info 2026.9.25");
-        let run = &sarif(&outcome, "1.0")["runs"][0];
+        let log = sarif(&outcome, "1.0");
+        assert_sarif(&log);
+        let run = &log["runs"][0];
         assert_eq!(run["results"][0]["ruleId"], "floor-version");
         assert_eq!(run["results"].as_array().map(Vec::len), Some(1));
         assert_eq!(run["invocations"][0]["executionSuccessful"], false);
