@@ -52,6 +52,8 @@ struct Edition {
     read: Read,
     /// How files of other editions, by their numbers, become files of a newer one: this, or the one that its files are brought to.
     steps: &'static [(u64, update::Step)],
+    /// What the manual says of its tables and keys, when it is the newest.
+    texts: &'static reference::Texts,
 }
 
 type Read = for<'a> fn(&mut Reader<'a>, &Table<'a>) -> Option<Contents>;

@@ -1,4 +1,4 @@
-//! What there is to know of every key, as a page for people and as a JSON schema for editors, from one list.
+//! What there is to know of every key, as a page for people and as a JSON schema for editors, from the texts of the newest edition.
 //!
 //! Which tables have which keys is taken from the modules of the editions; a test holds the list and those against each other.
 
@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::tables::Schema;
-use super::{EDITIONS, newest};
+use super::{EDITIONS, Edition, newest};
 use crate::backend::BackendName;
 use crate::dependency::Dependency;
 use crate::python_registry::PythonDependency;
 
 /// What a key holds.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     Name,
     Unsigned,
     Newest,
@@ -36,8 +36,26 @@ enum Kind {
     Depends,
 }
 
+/// What the manual says of an edition.
+pub(super) struct Texts {
+    /// Every table in the order of the page, with what it is for.
+    pub(super) tables: &'static [(&'static str, &'static str)],
+    /// Every key that holds no table, by its table, in the order of the page.
+    pub(super) keys: &'static [Key],
+}
+
+impl Texts {
+    /// Of an edition that is read and no longer described key by key.
+    pub(super) const NONE: &'static Self = &Self { tables: &[], keys: &[] };
+}
+
+/// The texts of the newest of `editions`.
+fn texts(editions: &[Edition]) -> &'static Texts {
+    editions.last().map_or(Texts::NONE, |edition| edition.texts)
+}
+
 /// A key of a table.
-struct Key {
+pub(super) struct Key {
     table: &'static str,
     key: &'static str,
     kind: Kind,
@@ -45,152 +63,13 @@ struct Key {
     text: &'static str,
 }
 
-const fn key(table: &'static str, key: &'static str, kind: Kind, text: &'static str) -> Key {
+pub(super) const fn key(table: &'static str, key: &'static str, kind: Kind, text: &'static str) -> Key {
     Key { table, key, kind, required: false, text }
 }
 
-const fn required(table: &'static str, key: &'static str, kind: Kind, text: &'static str) -> Key {
+pub(super) const fn required(table: &'static str, key: &'static str, kind: Kind, text: &'static str) -> Key {
     Key { table, key, kind, required: true, text }
 }
-
-/// Every key that holds no table, by its table, in the order of the page.
-const KEYS: &[Key] = &[
-    required(
-        "general",
-        "name",
-        Kind::Name,
-        "The kernel's name: lower-case letters, digits and dashes, first a letter, at least two. The Python package has `_` for `-`.",
-    ),
-    required("general", "version", Kind::Unsigned, "Version of the kernel's interface, an integer. `0` promises nothing yet."),
-    required("general", "edition", Kind::Newest, "The edition of the format. Files of older editions may leave it out."),
-    required("general", "license", Kind::Text, "License id, as the Hub and SPDX write it."),
-    key("general", "upstream", Kind::GitUrl, "Repository that the kernel comes from."),
-    key("general", "source", Kind::GitUrl, "Repository that holds this file."),
-    required(
-        "general",
-        "backends",
-        Kind::Backends,
-        "Backends to build for, at least one. A listed backend without a kernel gets a variant in Python alone.",
-    ),
-    key("general", "python-depends", Kind::PythonDepends(None), "Python packages that the kernel needs on every backend."),
-    key(
-        "general",
-        "kernel-depends",
-        Kind::KernelDepends,
-        "Kernels that the kernel needs on every backend: tables with `repo-id` and either `version` or `revision`.",
-    ),
-    key("general.hub", "repo-id", Kind::RepoId, "Where the kernel is published, `owner/name`."),
-    key("general.hub", "branch", Kind::Text, "Branch to publish on."),
-    key("general.cuda", "minver", Kind::Version, "Oldest CUDA toolkit to build for."),
-    key("general.cuda", "maxver", Kind::Version, "Newest CUDA toolkit to build for."),
-    key(
-        "general.cuda",
-        "python-depends",
-        Kind::PythonDepends(Some(BackendName::Cuda)),
-        "Python packages that the kernel needs on CUDA beyond that.",
-    ),
-    key("general.cuda", "kernel-depends", Kind::KernelDepends, "Kernels that the kernel needs on CUDA beyond that."),
-    key(
-        "general.neuron",
-        "python-depends",
-        Kind::PythonDepends(Some(BackendName::Neuron)),
-        "Python packages that the kernel needs on Neuron devices beyond that.",
-    ),
-    key("general.neuron", "kernel-depends", Kind::KernelDepends, "Kernels that the kernel needs on Neuron devices beyond that."),
-    key(
-        "general.tpu",
-        "python-depends",
-        Kind::PythonDepends(Some(BackendName::Tpu)),
-        "Python packages that the kernel needs on TPUs beyond that.",
-    ),
-    key(
-        "general.xpu",
-        "python-depends",
-        Kind::PythonDepends(Some(BackendName::Xpu)),
-        "Python packages that the kernel needs on XPU beyond that.",
-    ),
-    key("general.xpu", "kernel-depends", Kind::KernelDepends, "Kernels that the kernel needs on XPU beyond that."),
-    key("torch", "src", Kind::Sources, "Sources of the binding: C++ files, and headers that it includes."),
-    key("torch", "include", Kind::Paths, "Directories for includes of the binding."),
-    key(
-        "torch",
-        "pyext",
-        Kind::Texts,
-        "Extensions, without dot, of files that are shipped from `torch-ext`; `py` always. Default: `py`, `pyi`.",
-    ),
-    key("torch", "minver", Kind::Version, "Oldest torch to build for, inclusive, by major and minor."),
-    key("torch", "maxver", Kind::Version, "Newest torch to build for, inclusive, by major and minor."),
-    key("torch", "cxx-flags", Kind::Texts, "Flags for `src` of this table."),
-    key(
-        "torch",
-        "stable-abi",
-        Kind::StableAbi,
-        "Which backends use torch's stable ABI, and from which version on: a table from backend to version, or one version for all. A backend that the table lacks uses the C++ ABI; an entry for a backend that is not listed has no effect.",
-    ),
-    key(
-        "torch-noarch",
-        "pyext",
-        Kind::Texts,
-        "Extensions, without dot, of files that are shipped from `torch-ext`; `py` always. Default: `py`, `pyi`.",
-    ),
-    key("torch-noarch", "cuda-capabilities", Kind::CudaCapabilities, "The only CUDA devices that load the kernel."),
-    key("torch-noarch", "rocm-archs", Kind::RocmArchs, "The only AMD devices that load the kernel."),
-    key(
-        "torch-noarch",
-        "cuda_capabilities",
-        Kind::CudaCapabilities,
-        "Another spelling of `cuda-capabilities`, and the only one that kernel-builder reads.",
-    ),
-    key("torch-noarch", "rocm_archs", Kind::RocmArchs, "Another spelling of `rocm-archs`, and the only one that kernel-builder reads."),
-    required("tvm-ffi", "src", Kind::Sources, "Sources of the binding: C++ files, and headers that it includes."),
-    key("tvm-ffi", "include", Kind::Paths, "Directories for includes of the binding."),
-    key(
-        "tvm-ffi",
-        "pyext",
-        Kind::Texts,
-        "Extensions, without dot, of files that are shipped from `tvm-ffi-ext`; `py` always. Default: `py`, `pyi`.",
-    ),
-    key("tvm-ffi", "cxx-flags", Kind::Texts, "Flags for `src` of this table."),
-    required("kernel.*", "backend", Kind::KernelBackend, "Backend that the kernel is compiled for."),
-    required("kernel.*", "src", Kind::Sources, "Sources, and headers that they include."),
-    required("kernel.*", "depends", Kind::Depends, "Libraries whose headers the sources include."),
-    key(
-        "kernel.*",
-        "include",
-        Kind::Paths,
-        "Directories for includes. All headers below them are inputs as soon as a source includes them.",
-    ),
-    key("kernel.*", "cxx-flags", Kind::Texts, "Flags for C++ sources."),
-    key("kernel.* (cuda)", "cuda-capabilities", Kind::CudaCapabilities, "Capabilities to compile for. Default: all that the toolkit has."),
-    key("kernel.* (cuda)", "cuda-flags", Kind::Texts, "Flags for `.cu` sources."),
-    key("kernel.* (cuda)", "cuda-minver", Kind::Version, "Oldest CUDA toolkit that this kernel is compiled with; older ones leave it out."),
-    key("kernel.* (rocm)", "rocm-archs", Kind::RocmArchs, "Architectures to compile for. Default: all that the toolkit has."),
-    key("kernel.* (rocm)", "hip-flags", Kind::Texts, "Flags for HIP sources."),
-    key("kernel.* (xpu)", "sycl-flags", Kind::Texts, "Flags for SYCL sources."),
-    key("kernel.* (cann)", "npu-archs", Kind::NpuArchs, "Architectures to compile for."),
-    key("kernel.* (cann)", "asc-flags", Kind::Texts, "Flags for Ascend C sources."),
-];
-
-/// What each table is for, in the order of the page.
-const TABLES: &[(&str, &str)] = &[
-    ("general", "Needed in every file."),
-    ("general.hub", "Where the kernel is published."),
-    ("general.cuda", "What concerns CUDA alone."),
-    ("general.neuron", "What concerns Neuron devices alone."),
-    ("general.tpu", "What concerns TPUs alone."),
-    ("general.xpu", "What concerns XPU alone."),
-    ("torch", "A kernel that is compiled for torch. A file has exactly one of `[torch]`, `[torch-noarch]` and `[tvm-ffi]`."),
-    ("torch-noarch", "A kernel in Python alone."),
-    ("tvm-ffi", "A kernel that is compiled for tvm-ffi."),
-    (
-        "kernel.*",
-        "A component that is compiled for one backend; its name is free. All components of a backend and the binding become one library.",
-    ),
-    ("kernel.* (cuda)", "Keys of CUDA kernels beyond those."),
-    ("kernel.* (rocm)", "Keys of ROCm kernels beyond those."),
-    ("kernel.* (xpu)", "Keys of XPU kernels beyond those."),
-    ("kernel.* (cann)", "Keys of NPU kernels beyond those. kernel-builder does not read them."),
-];
 
 /// What the page says beside the keys.
 const BEGINNING: &str = include_str!("reference/beginning.md");
@@ -199,22 +78,30 @@ const END: &str = include_str!("reference/end.md");
 /// The page on `build.toml`, in Markdown.
 pub fn reference_page() -> String {
     let mut page = BEGINNING.to_owned();
-    for (table, text) in TABLES {
-        let _infallible = write!(page, "\n## `[{table}]`\n\n{text}\n\n| Key | Type | Since | Meaning |\n|---|---|---|---|\n");
-        for key in KEYS.iter().filter(|key| key.table == *table) {
-            let required = if key.required { ", required" } else { "" };
-            let since = since(key).map_or_else(|| "-".to_owned(), |number| number.to_string());
-            let _infallible = writeln!(page, "| `{}` | {}{required} | {since} | {} |", key.key, key.kind.label(), key.text);
-        }
-    }
+    page.push_str(&tables_of(EDITIONS));
     page.push('\n');
     page.push_str(END);
     page
 }
 
-/// The first edition whose table of this name has the key.
-fn since(key: &Key) -> Option<u64> {
-    EDITIONS.iter().find(|edition| keys_of(edition.schema, key.table).contains(&key.key)).map(|edition| edition.number)
+/// The tables of the newest of `editions`, key by key.
+pub(super) fn tables_of(editions: &[Edition]) -> String {
+    let mut page = String::new();
+    let Texts { tables, keys } = texts(editions);
+    for (table, text) in *tables {
+        let _infallible = write!(page, "\n## `[{table}]`\n\n{text}\n\n| Key | Type | Since | Meaning |\n|---|---|---|---|\n");
+        for key in keys.iter().filter(|key| key.table == *table) {
+            let required = if key.required { ", required" } else { "" };
+            let since = since(editions, key).map_or_else(|| "-".to_owned(), |number| number.to_string());
+            let _infallible = writeln!(page, "| `{}` | {}{required} | {since} | {} |", key.key, key.kind.label(), key.text);
+        }
+    }
+    page
+}
+
+/// The first of `editions` whose table of this name has the key.
+fn since(editions: &[Edition], key: &Key) -> Option<u64> {
+    editions.iter().find(|edition| keys_of(edition.schema, key.table).contains(&key.key)).map(|edition| edition.number)
 }
 
 /// The keys that hold no table of one table of an edition.
@@ -319,7 +206,7 @@ fn kernel_backends() -> Vec<&'static str> {
 pub fn json_schema() -> String {
     let frameworks = ["torch", "torch-noarch", "tvm-ffi"];
     let mut general = object("general", |_| true);
-    for (table, text) in TABLES.iter().filter_map(|(table, text)| Some((table.strip_prefix("general.")?, *text))) {
+    for (table, text) in texts(EDITIONS).tables.iter().filter_map(|(table, text)| Some((table.strip_prefix("general.")?, *text))) {
         let mut schema = object(&format!("general.{table}"), |_| true);
         schema["description"] = json!(text);
         general["properties"][table] = schema;
@@ -357,7 +244,7 @@ pub fn json_schema() -> String {
 
 /// The schema of a table, without tables in it.
 fn object(table: &str, wanted: impl Fn(&Key) -> bool) -> Value {
-    let keys: Vec<&Key> = KEYS.iter().filter(|key| key.table == table && wanted(key)).collect();
+    let keys: Vec<&Key> = texts(EDITIONS).keys.iter().filter(|key| key.table == table && wanted(key)).collect();
     let mut properties = Map::new();
     for key in &keys {
         let mut schema = key.kind.schema();
@@ -374,30 +261,32 @@ mod tests {
 
     #[test]
     fn every_key_is_described_and_no_other() {
+        let Texts { tables: described_tables, keys } = texts(EDITIONS);
         let newest = EDITIONS.last().unwrap().schema;
         let mut described = 0;
-        for (table, _) in TABLES {
+        for (table, _) in *described_tables {
             let mut of_schema = keys_of(newest, table);
-            let mut of_list: Vec<&str> = KEYS.iter().filter(|key| key.table == *table).map(|key| key.key).collect();
+            let mut of_list: Vec<&str> = keys.iter().filter(|key| key.table == *table).map(|key| key.key).collect();
             described += of_list.len();
             of_schema.sort_unstable();
             of_list.sort_unstable();
             assert_eq!(of_list, of_schema, "{table}");
         }
-        assert_eq!(described, KEYS.len());
+        assert_eq!(described, keys.len());
         let tables: Vec<&str> = newest.backends.iter().map(|(backend, _)| backend.as_str()).collect();
-        assert!(tables.iter().all(|table| TABLES.iter().any(|(name, _)| name.strip_prefix("general.") == Some(table))));
+        assert!(tables.iter().all(|table| described_tables.iter().any(|(name, _)| name.strip_prefix("general.") == Some(table))));
     }
 
     #[test]
     fn needed_keys_are_marked() {
+        let keys = texts(EDITIONS).keys;
         let newest = EDITIONS.last().unwrap().schema;
-        for key in KEYS.iter().filter(|key| key.table == "general") {
+        for key in keys.iter().filter(|key| key.table == "general") {
             let needed = newest.required.contains(&key.key) || ["name", "backends", "edition"].contains(&key.key);
             assert_eq!(key.required, needed, "{}", key.key);
         }
-        assert!(KEYS.iter().all(|key| since(key).is_some()));
-        let since = |table: &str, name: &str| since(KEYS.iter().find(|key| key.table == table && key.key == name).unwrap());
+        assert!(keys.iter().all(|key| since(EDITIONS, key).is_some()));
+        let since = |table: &str, name: &str| since(EDITIONS, keys.iter().find(|key| key.table == table && key.key == name).unwrap());
         assert_eq!([since("general", "name"), since("torch", "minver"), since("general", "backends")], [Some(1), Some(2), Some(3)]);
         assert_eq!([since("torch", "stable-abi"), since("general", "kernel-depends")], [Some(4), Some(5)]);
     }

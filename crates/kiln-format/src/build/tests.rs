@@ -3,6 +3,7 @@
 use super::checks::{Component, FrameworkKind};
 use super::model::{Build, Contents, Kernel};
 use super::reader::{Entry, Reader, Table, Wanted};
+use super::reference::{Kind, Texts, key, tables_of};
 use super::tables::{self, Schema};
 use super::update::{Editor, UpdateError, name_edition, update_in};
 use super::{EDITIONS, Edition, Parsed, edition_of, parse_in, v1, v2, v3, v4, v5};
@@ -12,7 +13,12 @@ use crate::render::render;
 use crate::span::Spanned;
 
 /// An edition whose kernels say language and backend in one word.
-const EDITION: Edition = Edition { number: 6, schema: &SCHEMA, read, steps: &[(5, upgrade)] };
+const EDITION: Edition = Edition { number: 6, schema: &SCHEMA, read, steps: &[(5, upgrade)], texts: &TEXTS };
+
+const TEXTS: Texts = Texts {
+    tables: &[("kernel.*", "One component.")],
+    keys: &[key("kernel.*", "language", Kind::Text, "Language and backend."), key("kernel.*", "src", Kind::Sources, "Sources.")],
+};
 
 const WITH_IT: &[Edition] = &[v1::EDITION, v2::EDITION, v3::EDITION, v4::EDITION, v5::EDITION, EDITION];
 
@@ -95,4 +101,12 @@ fn the_list() {
         assert_eq!(EDITIONS.iter().flat_map(|edition| edition.steps).filter(|(from, _)| *from == edition.number).count(), 1);
     }
     assert_eq!(parse_in(EDITIONS, "build.toml", OF_5).diagnostics.iter().filter(|d| d.level == Level::Error).count(), 0);
+}
+
+/// The manual describes the newest edition from that edition's own module.
+#[test]
+fn its_keys_are_described() {
+    let page = tables_of(WITH_IT);
+    assert!(page.contains("| `language` | string | 1 | Language and backend. |\n"), "{page}");
+    assert!(!page.contains("torch-noarch") && tables_of(EDITIONS).contains("torch-noarch"));
 }

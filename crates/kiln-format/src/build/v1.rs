@@ -4,6 +4,7 @@ use super::Edition;
 use super::checks::{Component, FrameworkKind};
 use super::model::{Build, Contents, Kernel, KernelOptions};
 use super::reader::{Entry, Reader, Table, Wanted};
+use super::reference::Texts;
 use super::tables::{self, Schema};
 use super::update::{Editor, UpdateError, complete, key};
 use super::{universal, values};
@@ -14,7 +15,7 @@ use crate::span::Spanned;
 use crate::suggest::{list, quoted};
 
 /// This edition.
-pub(super) const EDITION: Edition = Edition { number: 1, schema: &SCHEMA, read, steps: &[(1, upgrade)] };
+pub(super) const EDITION: Edition = Edition { number: 1, schema: &SCHEMA, read, steps: &[(1, upgrade)], texts: Texts::NONE };
 
 const SCHEMA: Schema = Schema {
     root: &["general", "torch", "kernel"],

@@ -4,6 +4,7 @@ use super::Edition;
 use super::checks::FrameworkKind;
 use super::model::{BackendDepends, Build, Contents};
 use super::reader::{Reader, Table};
+use super::reference::Texts;
 use super::tables::{self, Schema};
 use super::update::{Editor, UpdateError, complete};
 use super::{universal, values};
@@ -14,7 +15,7 @@ use crate::python_registry::PythonDependency;
 use crate::suggest::{list, quoted};
 
 /// This edition.
-pub(super) const EDITION: Edition = Edition { number: 2, schema: &SCHEMA, read, steps: &[(2, upgrade)] };
+pub(super) const EDITION: Edition = Edition { number: 2, schema: &SCHEMA, read, steps: &[(2, upgrade)], texts: Texts::NONE };
 
 const SCHEMA: Schema = Schema {
     root: &["general", "torch", "kernel"],

@@ -3,13 +3,19 @@
 use super::Edition;
 use super::checks::FrameworkKind;
 use super::model::{Build, Framework};
+use super::reference::Texts;
 use super::tables::{self, Schema};
 use super::update::{Editor, UpdateError, complete};
 use crate::backend::BackendName;
 
 /// This edition.
-pub(super) const EDITION: Edition =
-    Edition { number: 3, schema: &SCHEMA, read: |reader, root| tables::read(reader, root, &SCHEMA), steps: &[(3, upgrade)] };
+pub(super) const EDITION: Edition = Edition {
+    number: 3,
+    schema: &SCHEMA,
+    read: |reader, root| tables::read(reader, root, &SCHEMA),
+    steps: &[(3, upgrade)],
+    texts: Texts::NONE,
+};
 
 const SCHEMA: Schema = Schema {
     root: &["general", "torch", "tvm-ffi", "kernel"],

@@ -3,13 +3,19 @@
 use super::Edition;
 use super::checks::FrameworkKind;
 use super::model::{Build, Framework, StableAbi};
+use super::reference::Texts;
 use super::tables::{self, Schema};
 use super::update::{Editor, UpdateError, name_edition, version_literal};
 use crate::backend::BackendName;
 
 /// This edition.
-pub(super) const EDITION: Edition =
-    Edition { number: 4, schema: &SCHEMA, read: |reader, root| tables::read(reader, root, &SCHEMA), steps: &[(4, upgrade)] };
+pub(super) const EDITION: Edition = Edition {
+    number: 4,
+    schema: &SCHEMA,
+    read: |reader, root| tables::read(reader, root, &SCHEMA),
+    steps: &[(4, upgrade)],
+    texts: Texts::NONE,
+};
 
 const SCHEMA: Schema = Schema {
     root: &["general", "torch", "torch-noarch", "tvm-ffi", "kernel"],
