@@ -42,6 +42,8 @@ pub use names::{
 };
 pub use network::{FoundWheel, Network, WantedWheel};
 pub use part::{Members, Part, Terms, WheelPin};
-pub use provision::{Collected, DamagedEntry, OfferedTorch, PinnedTorch, ProvisionOptions, Provisioner, StoreEntry, StoredTree};
+pub use provision::{
+    Availability, Collected, DamagedEntry, OfferedTorch, PinnedTorch, ProvisionOptions, Provisioner, StoreEntry, StoredTree,
+};
 pub use store::{Removal, StoreTree};
 pub use toolchain::{CxxLevel, Provider, TorchToolchain};

@@ -2,6 +2,7 @@
 
 mod maintain;
 mod pin;
+mod would;
 
 pub use self::maintain::{Collected, DamagedEntry, StoredTree};
 pub use self::pin::{OfferedTorch, PinnedTorch};
@@ -15,6 +16,7 @@ use kiln_format::Version;
 use kiln_graph::{Interrupt, PathRef, RootBinding, RootKind, RootName};
 use url::Url;
 
+pub use self::would::Availability;
 use crate::catalog::{Catalog, TorchRelease};
 use crate::error::Error;
 use crate::event::{FetchEvent, FetchSink};
@@ -203,6 +205,11 @@ impl<'a> Provisioner<'a> {
         })
     }
 
+    /// The error of something that is missing while the network may not be used.
+    fn forbidden(&self, what: &str, argument: &str) -> Error {
+        Error::Offline { what: what.to_owned(), command: format!("kiln toolchain fetch {argument}") }
+    }
+
     /// Whatever fails after an interrupt fails because of it.
     fn told<T>(&self, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         act().map_err(|error| if self.interrupt.is_set() { Error::Interrupted } else { error })
@@ -243,7 +250,7 @@ impl<'a> Provisioner<'a> {
         if let Some(tree) = self.find(&info) {
             return Ok(tree);
         }
-        let forbidden = || Error::Offline { what: what.to_owned(), command: format!("kiln toolchain fetch {argument}") };
+        let forbidden = || self.forbidden(what, argument);
         if self.options.offline && !(self.network)().is_ok_and(|network| network.has_local()) {
             return Err(forbidden());
         }

@@ -78,6 +78,8 @@ pub enum SystemError {
     NoTorch {
         /// The Python.
         python: PathBuf,
+        /// Its release: `3.11.7`.
+        version: String,
         /// The package directories that were looked into.
         directories: Vec<PathBuf>,
     },
@@ -145,8 +147,9 @@ pub fn torch_from(search: &SystemSearch<'_>) -> Result<SystemTorch, SystemError>
     let python = ask::resolve(search)?;
     let (answer, probes) = ask::ask(&python, search)?;
     let Some(torch) = place::find(&answer) else {
+        let version = answer.version;
         let (there, not): (Vec<_>, Vec<_>) = answer.packages.into_iter().partition(|dir| dir.is_dir());
-        return Err(SystemError::NoTorch { python, directories: if there.is_empty() { not } else { there } });
+        return Err(SystemError::NoTorch { python, version, directories: if there.is_empty() { not } else { there } });
     };
     let damaged = |reason: String| SystemError::Damaged { site_packages: torch.site.clone(), reason };
     let version_py = std::fs::read_to_string(torch.package.join("version.py")).map_err(|cause| damaged(cause.to_string()))?;

@@ -8,7 +8,7 @@ use kiln_cuda::CudaBackend;
 use kiln_format::variant::Compute;
 
 /// Every backend that compiles kernels, in the order of the loader's preference.
-const COMPILED: [BackendName; 2] = [BackendName::Cuda, BackendName::Cpu];
+pub const COMPILED: [BackendName; 2] = [BackendName::Cuda, BackendName::Cpu];
 
 /// Whether this Kiln can compile kernels for `backend`.
 pub fn is_compiled(backend: BackendName) -> bool {

@@ -17,7 +17,7 @@ use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Vers
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir, WorkDirError};
 use kiln_toolchain::floor::{Floor, FloorChoice};
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{CudaUse, LibraryExports, Provider, Provisioner, Terms, TorchToolchain};
+use kiln_toolchain::{Availability, CudaUse, LibraryExports, Provider, Provisioner, Terms, TorchToolchain};
 
 use crate::backends::Backends;
 use crate::build_error::{BuildError, Report};
@@ -191,6 +191,13 @@ pub struct Prepared<'a> {
     backends: Backends,
     torch: BTreeMap<Version, TorchToolchain>,
     floor: Option<Arc<Floor>>,
+}
+
+impl Prepared<'_> {
+    /// The host compiler; none when nothing is compiled.
+    pub fn host(&self) -> Option<&HostCompiler> {
+        self.host.as_ref()
+    }
 }
 
 /// What became of a build.
@@ -381,6 +388,35 @@ fn earlier_variants(
     Ok(())
 }
 
+/// Sees, without making anything, that [`run`] would come as far as its first step; gives where each release of torch comes from,
+/// none for one that is installed.
+///
+/// # Errors
+/// Those with which a build would end before its first step.
+pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<Vec<(Version, Option<Availability>)>, BuildError> {
+    let mut torch = Vec::new();
+    for (release, toolchain) in &prepared.torch {
+        let availability = match services.torch {
+            TorchSource::System(_) => None,
+            TorchSource::Wheels => Some(services.provisioner.would_provide_torch(release, &platform(prepared.options.target))?),
+        };
+        torch.push((toolchain.version.clone(), availability));
+    }
+    let root = &prepared.checked.project.root;
+    let out_dir = prepared.options.out_dir.clone().unwrap_or_else(|| root.join("build"));
+    out_dir::would_make(&out_dir, prepared.plan.variants.iter().map(|variant| variant.selected.variant.name()))?;
+    if let Some(floor) = &prepared.floor {
+        floor::would_provide(floor)?;
+    }
+    let inside = root.join(project::WORK);
+    let is_new = fs::symlink_metadata(&inside).is_err();
+    if !(is_new && (out_dir::can_make(&inside) || out_dir::can_make(&work_elsewhere(root, services)))) {
+        // What is there is not made, and what cannot be made is not made either.
+        find_work_dir(root, services)?;
+    }
+    Ok(torch)
+}
+
 /// Verifies and packages one variant. An error without a report means that a step of the graph has said why.
 fn package_variant(
     prepared: &Prepared<'_>,
@@ -512,24 +548,27 @@ fn platform(target: Target) -> String {
 
 /// The project's `.kiln`, or, in a project that cannot be written to, a directory of the cache. Locked.
 fn open_work_dir(root: &Path, services: &Services<'_>) -> Result<LockedWorkDir, BuildError> {
+    let work_dir = find_work_dir(root, services)?;
+    Ok(work_dir.lock(None, &services.interrupt, &mut |pid| (services.events)(&Event::Waiting { pid }))?)
+}
+
+fn find_work_dir(root: &Path, services: &Services<'_>) -> Result<WorkDir, BuildError> {
     let inside = root.join(project::WORK);
-    let work_dir = match WorkDir::open(&inside) {
+    match WorkDir::open(&inside) {
         Ok(work_dir) => {
             ignore_in_git(&inside);
-            work_dir
+            Ok(work_dir)
         }
-        Err(error) if is_refused(&error) => {
-            let digest = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
-            let elsewhere = services.cache_dir.join("work").join(digest.get(..32).unwrap_or(&digest));
-            match WorkDir::open(&elsewhere) {
-                Ok(work_dir) => work_dir,
-                Err(_) => return Err(error.into()),
-            }
-        }
-        Err(_) if fs::symlink_metadata(&inside).is_ok() && !inside.is_dir() => return Err(BuildError::WorkDirTaken { path: inside }),
-        Err(error) => return Err(error.into()),
-    };
-    Ok(work_dir.lock(None, &services.interrupt, &mut |pid| (services.events)(&Event::Waiting { pid }))?)
+        Err(error) if is_refused(&error) => WorkDir::open(work_elsewhere(root, services)).map_err(|_| error.into()),
+        Err(_) if fs::symlink_metadata(&inside).is_ok() && !inside.is_dir() => Err(BuildError::WorkDirTaken { path: inside }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The directory of the cache that stands in for a project's work directory.
+fn work_elsewhere(root: &Path, services: &Services<'_>) -> PathBuf {
+    let digest = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
+    services.cache_dir.join("work").join(digest.get(..32).unwrap_or(&digest))
 }
 
 /// Whether nobody may write there: no fault of what stands in the place.

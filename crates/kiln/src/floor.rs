@@ -17,6 +17,7 @@ use crate::build_error::BuildError;
 use crate::event::Event;
 use crate::matrix::Target;
 use crate::ops_id::Purpose;
+use crate::out_dir;
 
 /// Name of the directory of the cache that holds all floors.
 const STORE: &str = "floors-v1";
@@ -48,6 +49,18 @@ pub(crate) fn choose(
         }
         FloorChoice::Level(_) | FloorChoice::Host => Ok(None),
     }
+}
+
+/// Sees, without making it, that the directory of `floor` is there or could be made.
+///
+/// # Errors
+/// When the store cannot be used.
+pub(crate) fn would_provide(floor: &Floor) -> Result<(), BuildError> {
+    if !floor.is_there() && !out_dir::can_make(&floor.work_dir()) {
+        // Cannot be made, so this makes nothing.
+        WorkDir::open(floor.work_dir())?;
+    }
+    Ok(())
 }
 
 /// Makes the directory of `floor` unless it is there. All projects of a user share it.

@@ -67,6 +67,17 @@ pub fn inspect(dir: &Path, tool: &GitTool, own: &[&Path]) -> Scm {
     }
 }
 
+/// The release of git: `2.39.5`.
+///
+/// # Errors
+/// Why it does not say, in a few words.
+pub fn version(tool: &GitTool) -> Result<String, String> {
+    let said = git(Path::new("/"), tool, &["version"])?;
+    let text = String::from_utf8_lossy(&said);
+    let version = text.trim().strip_prefix("git version ").unwrap_or(text.trim());
+    Ok(version.split_whitespace().next().unwrap_or_default().to_owned())
+}
+
 fn ask(dir: &Path, tool: &GitTool, own: &[&Path]) -> Result<Scm, String> {
     let ids = match git(dir, tool, &["rev-parse", "--show-prefix", "HEAD", "HEAD^{tree}"]) {
         Ok(answer) => answer,

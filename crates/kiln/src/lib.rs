@@ -10,6 +10,7 @@ pub mod check;
 pub mod config_check;
 pub mod cuda;
 pub mod disk;
+pub mod doctor;
 pub mod event;
 pub mod floor;
 pub mod git;

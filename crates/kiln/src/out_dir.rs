@@ -60,6 +60,28 @@ pub fn make(out_dir: &Path, variants: impl IntoIterator<Item = String>) -> Resul
         path: out_dir.to_owned(),
         source: errno.into(),
     })?;
+    see_free(out_dir, variants)
+}
+
+/// Sees, without making it, that [`make`] would make the output directory.
+///
+/// # Errors
+/// Those of [`make`].
+pub fn would_make(out_dir: &Path, variants: impl IntoIterator<Item = String>) -> Result<(), BuildError> {
+    if fs::symlink_metadata(out_dir).is_ok() || !can_make(out_dir) {
+        // What is there is not made, and what cannot be made is not made either.
+        return make(out_dir, variants);
+    }
+    Ok(())
+}
+
+/// Whether a directory that is not there could be made.
+pub fn can_make(dir: &Path) -> bool {
+    let above = dir.ancestors().find(|dir| fs::symlink_metadata(dir).is_ok());
+    above.is_some_and(|above| above.is_dir() && access(above, Access::WRITE_OK | Access::EXEC_OK).is_ok())
+}
+
+fn see_free(out_dir: &Path, variants: impl IntoIterator<Item = String>) -> Result<(), BuildError> {
     let taken = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_dir());
     match variants.into_iter().map(|name| out_dir.join(name)).find(taken) {
         Some(path) => Err(BuildError::PlaceTaken { path }),

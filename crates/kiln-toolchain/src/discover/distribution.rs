@@ -81,10 +81,15 @@ impl Distribution {
         }
     }
 
-    /// The command that installs what is needed here; none when no package of this distribution is known to have it.
+    /// How to have what is needed here, as a sentence: the command that installs it, or where it comes from. None when neither is
+    /// known.
     pub fn install(&self, need: Need) -> Option<String> {
-        let manager = self.manager?;
-        Some(format!("{} {}", manager.command(), packages::packages(need, manager)?))
+        let command = self.manager.and_then(|manager| Some(format!("`{} {}`", manager.command(), packages::packages(need, manager)?)));
+        match (command, need.vendor()) {
+            (Some(command), Some(vendor)) => Some(format!("run {command}, or install {vendor}")),
+            (Some(command), None) => Some(format!("run {command}")),
+            (None, vendor) => vendor.map(|vendor| format!("install {vendor}")),
+        }
     }
 }
 
@@ -129,11 +134,12 @@ mod tests {
     #[test]
     fn packages_follow_the_distribution() {
         let install = |id: &str, need| Distribution::parse(&format!("ID={id}\n"), "linux").install(need);
-        assert_eq!(install("debian", Need::CxxHeaders { major: Some(12) }).as_deref(), Some("apt install libstdc++-12-dev"));
-        assert_eq!(install("debian", Need::CxxHeaders { major: None }).as_deref(), Some("apt install g++"));
-        assert_eq!(install("fedora", Need::CxxHeaders { major: Some(12) }).as_deref(), Some("dnf install libstdc++-devel"));
-        assert_eq!(install("alpine", Need::Cxx).as_deref(), Some("apk add g++"));
+        assert_eq!(install("debian", Need::CxxHeaders { major: Some(12) }).as_deref(), Some("run `apt install libstdc++-12-dev`"));
+        assert_eq!(install("debian", Need::CxxHeaders { major: None }).as_deref(), Some("run `apt install g++`"));
+        assert_eq!(install("fedora", Need::CxxHeaders { major: Some(12) }).as_deref(), Some("run `dnf install libstdc++-devel`"));
+        assert_eq!(install("alpine", Need::Cxx).as_deref(), Some("run `apk add g++`"));
         assert_eq!(install("nixos", Need::Cxx), None);
-        assert_eq!(install("debian", Need::OneApi), None);
+        assert_eq!(install("debian", Need::OneApi).as_deref(), Some("install Intel's oneAPI DPC++ compiler"));
+        assert_eq!(install("fedora", Need::Hip).as_deref(), Some("run `dnf install hipcc`, or install AMD's ROCm packages"));
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn packages(need: Need, manager: PackageManager) -> Option<String> {
         (Need::Git, _) => "git",
         (Need::Python, Apt | Dnf | Apk | Zypper) => "python3",
         (Need::Python, Pacman | Brew) => "python",
-        (Need::Cuda, Apt) => "nvidia-cuda-toolkit",
+        // Debian's and Ubuntu's CUDA is older than any that torch is built for.
         (Need::Cuda, Pacman) => "cuda",
         (Need::Hip, Apt | Dnf) => "hipcc",
         (Need::Hip | Need::HipRuntime, Pacman) => "hip-runtime-amd",
@@ -69,13 +69,13 @@ pub(super) fn packages(need: Need, manager: PackageManager) -> Option<String> {
 }
 
 impl Need {
-    /// Where it comes from when no package of the distribution has it, as words behind "comes from".
-    pub fn vendor(self) -> Option<&'static str> {
+    /// What a vendor offers that has it, as words behind "install".
+    pub(super) fn vendor(self) -> Option<&'static str> {
         match self {
             Self::Cuda => Some("NVIDIA's CUDA toolkit"),
             Self::Hip | Self::RocmDeviceLibs | Self::HipRuntime => Some("AMD's ROCm packages"),
             Self::OneApi => Some("Intel's oneAPI DPC++ compiler"),
-            Self::AppleTools => Some("Xcode: `xcode-select --install`, and `xcodebuild -downloadComponent MetalToolchain` for shaders"),
+            Self::AppleTools => Some("Xcode, and its shader compiler with `xcodebuild -downloadComponent MetalToolchain`"),
             Self::Cann => Some("Huawei's CANN toolkit"),
             _ => None,
         }

@@ -84,6 +84,14 @@ impl IndexUrl {
         (self.url.scheme() == "file").then(|| self.url.to_file_path().ok()).flatten()
     }
 
+    /// Its server, or the path of one on this machine, for people: some servers take secrets in the rest of an address.
+    pub fn server(&self) -> String {
+        match self.local() {
+            Some(path) => path.display().to_string(),
+            None => self.url.origin().ascii_serialization(),
+        }
+    }
+
     /// Whether the address is that of a single page, which lists files of several projects.
     pub(crate) fn is_page(&self) -> bool {
         !self.url.path().ends_with('/')

@@ -8,6 +8,7 @@
 mod codes;
 mod compiler;
 mod config;
+mod doctor;
 mod index;
 mod json;
 mod layout;

@@ -70,6 +70,8 @@ pub(crate) enum Command {
     CheckBuilds(CheckBuilds),
     /// Check `build.toml` and the layout of the project; silent when all is well
     CheckConfig(CheckConfig),
+    /// Tell what this machine has, and whether a build would start
+    Doctor(Doctor),
     /// Recompute the digests of built variants and rewrite their `metadata.json`
     Hash(Hash),
     /// List the variants of a kernel for this system
@@ -160,21 +162,28 @@ pub(crate) struct Build {
     /// Form of the messages
     #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
     pub(crate) message_format: MessageFormat,
-    /// Take torch from this Python instead of a wheel
-    #[arg(long, value_name = "PYTHON")]
-    pub(crate) torch_from: Option<PathBuf>,
-    /// Take the CUDA toolkit from this directory instead of wheels
-    #[arg(long, value_name = "DIR")]
-    pub(crate) cuda_from: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) system: System,
     /// Narrow device code to these architectures, such as `9.0a,10.0`, or to `native`, the devices of this machine
     #[arg(long, value_name = "LIST", conflicts_with = "release")]
     pub(crate) arch: Option<String>,
-    /// Host C++ compiler: a name, a path, or one of these behind a launcher
-    #[arg(long, value_name = "PROGRAM")]
-    pub(crate) cxx: Option<String>,
     /// Last part of the ops id instead of one from the sources
     #[arg(long, value_name = "ID")]
     pub(crate) unique_id: Option<String>,
+}
+
+/// What of the system is to be used.
+#[derive(Debug, Args)]
+pub(crate) struct System {
+    /// Take torch from this Python instead of a wheel
+    #[arg(long, value_name = "PYTHON")]
+    pub(crate) torch_from: Option<PathBuf>,
+    /// Host C++ compiler: a name, a path, or one of these behind a launcher
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) cxx: Option<String>,
+    /// Take the CUDA toolkit from this directory instead of wheels
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cuda_from: Option<PathBuf>,
 }
 
 /// Form of the event stream of a command.
@@ -291,6 +300,22 @@ pub(crate) struct CheckConfig {
     /// Warnings count as errors
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
+    pub(crate) format: ReportFormat,
+}
+
+/// `kiln doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Backend that is to be built for; by default those of the project here, else all
+    #[arg(value_name = "BACKEND")]
+    pub(crate) backends: Vec<String>,
+    /// Also tell where was looked, and what identifies each thing
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) system: System,
     /// Form of the report
     #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
     pub(crate) format: ReportFormat,

@@ -49,6 +49,7 @@ fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, F
         Command::CheckAbi(args) => commands::check::abi(&args, printer),
         Command::CheckBuilds(args) => commands::check::builds(&args, printer),
         Command::CheckConfig(args) => commands::check_config::run(&args, &settings, printer),
+        Command::Doctor(args) => commands::doctor::run(&args, &settings, printer),
         Command::Hash(args) => commands::hash::run(&args, printer),
         Command::ListVariants(args) => commands::variants::list(&args, &settings, printer),
         Command::Matrix(args) => commands::variants::matrix(&args, &settings, printer),

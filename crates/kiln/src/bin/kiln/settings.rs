@@ -15,13 +15,22 @@ use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
 use kiln_graph::{ActionCache, DEFAULT_CACHE_LIMIT};
 use kiln_toolchain::{
-    AgentOptions, BuiltInIndex, IndexSettings, Netrc, Network, PipFile, ProvisionOptions, RetryPolicy, TorchIndexSettings, Trust,
-    UreqTransport, ask_pip, certificate_files, default_index, pip_config_paths, proxies, torch_index,
+    AgentOptions, BuiltInIndex, DefaultIndex, IndexSettings, Netrc, Network, PipFile, ProvisionOptions, RetryPolicy, TorchIndexSettings,
+    Trust, UreqTransport, ask_pip, certificate_files, default_index, pip_config_paths, proxies, torch_index,
 };
 
 use crate::args::Global;
 use crate::environment::Environment;
 use crate::exit::Failure;
+
+/// The directory of a project and what its `kiln.toml` says.
+pub(crate) type ProjectSettings<'a> = Option<(&'a Path, &'a settings_file::Settings)>;
+
+/// What a project's `kiln.toml` says of one thing.
+fn named<'p>(project: ProjectSettings<'p>, url: fn(&settings_file::Settings) -> &Option<Spanned<String>>) -> Option<&'p str> {
+    let (_, settings) = project?;
+    url(settings).as_ref().map(|url| url.value.as_str())
+}
 
 /// Settings of every command.
 #[derive(Debug)]
@@ -92,40 +101,16 @@ impl Settings {
 
     /// The indexes and the way to them; settled only when something has to be fetched. `project` is the directory of the
     /// project and what its `kiln.toml` says.
-    pub(crate) fn network(
-        &self,
-        cache_dir: &Path,
-        project: Option<(&Path, &settings_file::Settings)>,
-    ) -> Result<Network, kiln_toolchain::Error> {
+    pub(crate) fn network(&self, cache_dir: &Path, project: ProjectSettings<'_>) -> Result<Network, kiln_toolchain::Error> {
         let variables = &self.environment.variables;
-        let pip_files: Vec<PipFile> = pip_config_paths(variables)
-            .into_iter()
-            .filter_map(|path| fs::read_to_string(&path).ok().map(|text| PipFile { path, text }))
-            .collect();
-        let ask_python = || {
-            let python = self.environment.find_program(&["python3", "python"]).ok_or("there is no `python3` on PATH")?;
-            BuiltInIndex::new(cache_dir).get(&python, &ask_pip)
-        };
-        let named = |url: fn(&settings_file::Settings) -> &Option<Spanned<String>>| {
-            let (_, settings) = project?;
-            url(settings).as_ref().map(|url| url.value.as_str())
-        };
-        let project_dir = project.map_or(self.environment.current_dir.as_path(), |(dir, _)| dir);
-        let index = default_index(&IndexSettings {
-            option: self.index.as_deref(),
-            kiln_toml: named(|settings| &settings.index_url),
-            environment: variables,
-            pip_files: &pip_files,
-            ask_python: &ask_python,
-            current_dir: &self.environment.current_dir,
-            project_dir,
-        })?;
+        let pip_files = self.pip_files();
+        let index = self.index(cache_dir, project)?;
         let torch_index = torch_index(&TorchIndexSettings {
             option: self.torch_index.as_deref(),
-            kiln_toml: named(|settings| &settings.torch_index),
+            kiln_toml: named(project, |settings| &settings.torch_index),
             environment: variables,
             current_dir: &self.environment.current_dir,
-            project_dir,
+            project_dir: self.project_dir(project),
         })?;
         let options = AgentOptions {
             trust: Trust { extra: certificate_files(variables, &pip_files)? },
@@ -135,6 +120,33 @@ impl Settings {
         let transport = Arc::new(UreqTransport::new(&options)?);
         let torch_index = torch_index.map(|index| index.url);
         Ok(Network { torch_index, netrc: self.netrc()?, ..Network::new(index.url, transport) })
+    }
+
+    /// The package index, and which setting named it.
+    pub(crate) fn index(&self, cache_dir: &Path, project: ProjectSettings<'_>) -> Result<DefaultIndex, kiln_toolchain::Error> {
+        let ask_python = || {
+            let python = self.environment.find_program(&["python3", "python"]).ok_or("there is no `python3` on PATH")?;
+            BuiltInIndex::new(cache_dir).get(&python, &ask_pip)
+        };
+        default_index(&IndexSettings {
+            option: self.index.as_deref(),
+            kiln_toml: named(project, |settings| &settings.index_url),
+            environment: &self.environment.variables,
+            pip_files: &self.pip_files(),
+            ask_python: &ask_python,
+            current_dir: &self.environment.current_dir,
+            project_dir: self.project_dir(project),
+        })
+    }
+
+    /// The configuration files of pip that are there.
+    fn pip_files(&self) -> Vec<PipFile> {
+        let paths = pip_config_paths(&self.environment.variables).into_iter();
+        paths.filter_map(|path| fs::read_to_string(&path).ok().map(|text| PipFile { path, text })).collect()
+    }
+
+    fn project_dir<'p>(&'p self, project: ProjectSettings<'p>) -> &'p Path {
+        project.map_or(self.environment.current_dir.as_path(), |(dir, _)| dir)
     }
 
     /// The logins of the user's netrc file: the one that `NETRC` names, which must be there, else the one in the home.

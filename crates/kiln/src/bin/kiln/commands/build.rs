@@ -1,20 +1,17 @@
 //! `kiln build`.
 
-use std::path::Path;
 use std::time::Instant;
 
 use kiln::Event;
-use kiln::build::{BuildOptions, BuildReport, Checked, Prepared, Services, TorchSource, prepare, run as run_build};
-use kiln::build_error::causes;
+use kiln::build::{BuildOptions, BuildReport, Prepared, Services, TorchSource, prepare, run as run_build};
 use kiln::cuda::{CudaToolkits, DEVICES, arch_request, ask_devices};
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
 use kiln_format::{Level, Version};
 use kiln_graph::Interrupt;
-use kiln_toolchain::host::{self, Choice, HostSearch};
-use kiln_toolchain::system::{self, SystemError, SystemSearch};
-use kiln_toolchain::{Catalog, Provisioner, TorchToolchain};
+use kiln_toolchain::{Catalog, Provisioner};
 
+use super::system;
 use crate::args::{Build, MessageFormat};
 use crate::exit::{Exit, Failure};
 use crate::human::{Detail, HumanReporter, quoted};
@@ -51,20 +48,14 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     signals::listen(&interrupt)?;
     let provisioner =
         Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching).interrupted_by(interrupt.clone());
-    let torch = match &args.torch_from {
-        None => TorchSource::Wheels,
-        Some(python) => TorchSource::System(Box::new(torch_from(python, settings, &cache_dir, &interrupt)?)),
-    };
+    let torch = system::torch_source(&args.system, settings, &cache_dir, &interrupt)?;
     let mut filters = super::filters(&args.filter)?;
     let out_dir = args.out.as_ref().map(|dir| settings.environment.current_dir.join(dir));
     if let TorchSource::System(toolchain) = &torch {
         fits(&toolchain.version, &filters.torch)?;
     }
-    let host = || {
-        let search = host_search(args, settings, &checked);
-        Ok(host::find(&search, &cache_dir.join("host-compilers-v1.json"))?.compiler)
-    };
-    let cuda_from = args.cuda_from.as_ref().map(|dir| settings.environment.current_dir.join(dir));
+    let host = || system::host(&args.system, settings, &checked.project.settings, &cache_dir);
+    let cuda_from = system::cuda_from(&args.system, settings);
     let cuda = CudaToolkits {
         catalog: &catalog,
         provisioner: &provisioner,
@@ -127,38 +118,6 @@ fn fits(installed: &Version, wanted: &[Version]) -> Result<(), Failure> {
         None => Ok(()),
         Some(other) => Err(Failure::usage(format!("`--torch {other}`: the Python of `--torch-from` has torch {installed}"))
             .hint("leave out one of the two options")),
-    }
-}
-
-/// The torch of an installed Python.
-fn torch_from(python: &Path, settings: &Settings, cache_dir: &Path, interrupt: &Interrupt) -> Result<TorchToolchain, Failure> {
-    let search = SystemSearch {
-        python,
-        path: settings.environment.get("PATH").unwrap_or_default().as_ref(),
-        ambient: &settings.process_ambient(),
-        cache_dir,
-        limit: system::ANSWER_LIMIT,
-        interrupt,
-    };
-    let found = system::torch_from(&search).map_err(|error| match error {
-        SystemError::Interrupted => Failure { exit: Exit::Interrupted, ..Failure::new("interrupted", error.to_string()) },
-        _ => Failure { causes: causes(&error), hint: error.hint(), ..Failure::new("torch-from", error.to_string()) },
-    })?;
-    Ok(found.toolchain)
-}
-
-/// Where to look for the host compiler: the option, then `kiln.toml`, then the two variables that may choose one.
-fn host_search(args: &Build, settings: &Settings, checked: &Checked) -> HostSearch {
-    let environment = &settings.environment;
-    let named = |value: String, origin: &str| Choice { value, origin: origin.to_owned() };
-    let option = args.cxx.as_ref().map(|cxx| named(cxx.clone(), "--cxx"));
-    let from_file = || checked.project.settings.cxx.as_ref().map(|cxx| named(cxx.value.clone(), "kiln.toml: build.cxx"));
-    let from_variable = |name: &str| environment.get(name).map(|value| named(value.to_owned(), name));
-    HostSearch {
-        cxx: option.or_else(from_file).or_else(|| from_variable("CXX")),
-        cc: from_variable("CC"),
-        path: environment.get("PATH").unwrap_or_default().into(),
-        ambient: settings.process_ambient(),
     }
 }
 

@@ -4,10 +4,13 @@ pub(crate) mod build;
 pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod check_config;
+pub(crate) mod doctor;
 pub(crate) mod hash;
 pub(crate) mod toolchain;
 pub(crate) mod update_build;
 pub(crate) mod variants;
+
+mod system;
 
 use kiln::build::Checked;
 use kiln::matrix::Filters;
@@ -31,14 +34,15 @@ fn filters(filter: &Filter) -> Result<Filters, Failure> {
     };
     Ok(Filters {
         variants: filter.variants.clone(),
-        backends: filter
-            .backends
-            .iter()
-            .map(|name| name.parse().map_err(|error| Failure::usage(format!("`--backend {name}`: {error}")).hint(known_backends())))
-            .collect::<Result<_, _>>()?,
+        backends: filter.backends.iter().map(|name| backend("--backend ", name)).collect::<Result<_, _>>()?,
         torch: versions("--torch", &filter.torch)?,
         cuda: versions("--cuda", &filter.cuda)?,
     })
+}
+
+/// The backend called `name`, which stands behind `option`.
+fn backend(option: &str, name: &str) -> Result<BackendName, Failure> {
+    name.parse().map_err(|error| Failure::usage(format!("`{option}{name}`: {error}")).hint(known_backends()))
 }
 
 fn known_backends() -> String {

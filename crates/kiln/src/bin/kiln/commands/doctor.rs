@@ -1,0 +1,163 @@
+//! `kiln doctor`.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use kiln::Event;
+use kiln::build::{BuildOptions, Checked, Services, TorchSource};
+use kiln::build_error::Report;
+use kiln::cuda::CudaToolkits;
+use kiln::doctor::{self, Examination, IndexShown};
+use kiln::matrix::{Filters, Set};
+use kiln::ops_id::Purpose;
+use kiln::project::BUILD_TOML;
+use kiln::settings_file;
+use kiln_format::{BackendName, Level};
+use kiln_graph::Interrupt;
+use kiln_toolchain::discover::View;
+use kiln_toolchain::{Catalog, Provisioner, RetryPolicy};
+
+use super::system;
+use crate::args::{Doctor, ReportFormat};
+use crate::exit::{Exit, Failure};
+use crate::printer::Printer;
+use crate::settings::Settings;
+use crate::signals;
+
+pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
+    let backends = args.backends.iter().map(|name| super::backend("", name)).collect::<Result<Vec<BackendName>, _>>()?;
+    let interrupt = Interrupt::new();
+    signals::listen(&interrupt)?;
+    let project = open_project(settings)?;
+    if let Some(checked) = &project {
+        super::show_remarks(checked, printer);
+    }
+    let scratch = Scratch::new(settings)?;
+    let home = project.as_ref().map_or(scratch.path(), |checked| checked.project.root.as_path());
+    let cache_dir = settings.cache_dir(Some(home))?;
+
+    let none = settings_file::Settings::default();
+    let kiln_toml = project.as_ref().map_or(&none, |checked| &checked.project.settings);
+    let of_project = project.as_ref().map(|checked| (checked.project.root.as_path(), kiln_toml));
+    let network = || settings.network(&cache_dir, of_project);
+    let user_lock = settings.user_lock()?;
+    let catalog = Catalog::embedded()?.with_locked(project.as_ref().map_or(&user_lock, |checked| &checked.lock));
+    // What does not answer at once is told, not tried again: somebody waits for the report.
+    let options = kiln_toolchain::ProvisionOptions {
+        retry: RetryPolicy { attempts: 1, ..RetryPolicy::default() },
+        ..settings.provision_options(cache_dir.clone())
+    };
+    let provisioner = Provisioner::new(&catalog, options, &network, &|_| {}).interrupted_by(interrupt.clone());
+    let told = |Failure { code, message, causes, hint, .. }| Report { code, message, causes, hint };
+    let (torch, torch_error) = match system::torch_source(&args.system, settings, &cache_dir, &interrupt) {
+        Ok(torch) => (torch, None),
+        Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
+        Err(failure) => (TorchSource::Wheels, Some(told(failure))),
+    };
+    let (actions, refusal) = match settings.actions(&cache_dir) {
+        Ok(actions) => (Some(actions), torch_error),
+        Err(failure) => (None, torch_error.or_else(|| Some(told(failure)))),
+    };
+    let cuda_from = system::cuda_from(&args.system, settings);
+    let cuda = CudaToolkits {
+        catalog: &catalog,
+        provisioner: &provisioner,
+        named: cuda_from.as_deref(),
+        environment: &settings.environment.variables,
+        cache_dir: &cache_dir,
+    };
+    let refusal = refusal.or_else(|| cuda.check_named().err().map(|error| Report::from(&error)));
+    let services = Services {
+        actions: actions.as_ref(),
+        cuda,
+        provisioner: &provisioner,
+        torch,
+        host: &|| system::host(&args.system, settings, kiln_toml, &cache_dir),
+        git: &settings.git(),
+        ambient: &settings.ambient(),
+        cache_dir: &cache_dir,
+        builder: Settings::builder(),
+        interrupt: interrupt.clone(),
+        events: &|event| {
+            if let Event::Warning { message } = event {
+                printer.warning(message);
+            }
+        },
+    };
+    let examination = Examination {
+        view: View {
+            root: Path::new("/"),
+            environment: &settings.environment.variables,
+            os: std::env::consts::OS,
+            cpu: std::env::consts::ARCH,
+        },
+        backends: &backends,
+        project: project.as_ref(),
+        scratch: scratch.path(),
+        user_lock: &user_lock,
+        options: BuildOptions {
+            target: settings.target,
+            set: Set::Preferred,
+            filters: Filters::default(),
+            purpose: Purpose::Development,
+            unique_id: None,
+            out_dir: None,
+            jobs: settings.jobs(None)?,
+            keep_going: false,
+            arch: None,
+            prune: false,
+            fetch: false,
+        },
+        services: &services,
+        torch_from: args.system.torch_from.as_deref(),
+        refusal,
+        compiler_at: &|path| system::compiler_at(path, settings, &cache_dir),
+        torch_of: &|python| system::torch_of(python, settings, &cache_dir, &interrupt),
+        index: &|| {
+            let index = settings.index(&cache_dir, of_project)?;
+            let is_local = index.url.local().is_some();
+            Ok(IndexShown { address: index.url.server(), origin: index.origin.to_string(), is_local })
+        },
+        cuda_from: cuda_from.as_deref(),
+        ask_index: &|| provisioner.ask_index(),
+        offline: settings.offline,
+    };
+    let report = signals::unless_stuck(&interrupt, printer, || doctor::examine(&examination));
+    if interrupt.is_set() {
+        return Err(Failure { exit: Exit::Interrupted, ..Failure::new("interrupted", "interrupted while the machine was examined") });
+    }
+    printer.stdout(|out| match args.format {
+        ReportFormat::Human => write!(out, "{}", doctor::text(&report, args.verbose)),
+        ReportFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&doctor::json(&report)).map_err(std::io::Error::other)?),
+    });
+    Ok(if report.is_well(&backends) { Exit::Success } else { Exit::Failure })
+}
+
+/// The project in the working directory, if there is one.
+fn open_project(settings: &Settings) -> Result<Option<Checked>, Failure> {
+    let dir = &settings.environment.current_dir;
+    if fs::symlink_metadata(dir.join(BUILD_TOML)).is_err() {
+        return Ok(None);
+    }
+    let mut checked = Checked::open(Path::new("."), &settings.user_lock()?)?;
+    checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
+    Ok(Some(checked))
+}
+
+/// A directory for files that nobody needs afterwards; removed with everything in it.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    /// In the first of the usual places that can be written to.
+    fn new(settings: &Settings) -> Result<Self, Failure> {
+        let places = [settings.environment.get("TMPDIR").map(PathBuf::from), Some(PathBuf::from("/tmp")), settings.cache_dir(None).ok()];
+        let made = places.into_iter().flatten().find_map(|place| tempfile::Builder::new().prefix("kiln-doctor-").tempdir_in(place).ok());
+        let failure = || Failure::new("work-directory", "there is no directory for temporary files that can be written to");
+        made.map(Self).ok_or_else(|| failure().hint("set TMPDIR to one"))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}

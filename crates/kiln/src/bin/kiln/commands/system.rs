@@ -1,0 +1,73 @@
+//! What commands take from the system, by the command line, `kiln.toml` and the environment.
+
+use std::path::{Path, PathBuf};
+
+use kiln::build::TorchSource;
+use kiln::build_error::{BuildError, causes};
+use kiln::settings_file;
+use kiln_graph::Interrupt;
+use kiln_toolchain::host::{self, Choice, HostCompiler, HostError, HostSearch};
+use kiln_toolchain::system::{self, SystemError, SystemSearch, SystemTorch};
+
+use crate::args::System;
+use crate::exit::{Exit, Failure};
+use crate::settings::Settings;
+
+/// Where torch comes from.
+pub(super) fn torch_source(args: &System, settings: &Settings, cache_dir: &Path, interrupt: &Interrupt) -> Result<TorchSource, Failure> {
+    let Some(python) = &args.torch_from else { return Ok(TorchSource::Wheels) };
+    let found = torch_of(python, settings, cache_dir, interrupt).map_err(|error| match error {
+        SystemError::Interrupted => Failure { exit: Exit::Interrupted, ..Failure::new("interrupted", error.to_string()) },
+        _ => Failure { causes: causes(&error), hint: error.hint(), ..Failure::new("torch-from", error.to_string()) },
+    })?;
+    Ok(TorchSource::System(Box::new(found.toolchain)))
+}
+
+/// The torch of a Python.
+pub(super) fn torch_of(python: &Path, settings: &Settings, cache_dir: &Path, interrupt: &Interrupt) -> Result<SystemTorch, SystemError> {
+    system::torch_from(&SystemSearch {
+        python,
+        path: settings.environment.get("PATH").unwrap_or_default().as_ref(),
+        ambient: &settings.process_ambient(),
+        cache_dir,
+        limit: system::ANSWER_LIMIT,
+        interrupt,
+    })
+}
+
+/// The directory of the CUDA toolkit that is to be used.
+pub(super) fn cuda_from(args: &System, settings: &Settings) -> Option<PathBuf> {
+    args.cuda_from.as_ref().map(|dir| settings.environment.current_dir.join(dir))
+}
+
+/// The host compiler: that of the option, else of `kiln.toml`, else of the two variables that may choose one, else the first on `PATH`.
+pub(super) fn host(
+    args: &System,
+    settings: &Settings,
+    kiln_toml: &settings_file::Settings,
+    cache_dir: &Path,
+) -> Result<HostCompiler, BuildError> {
+    let named = |value: String, origin: &str| Choice { value, origin: origin.to_owned() };
+    let option = args.cxx.as_ref().map(|cxx| named(cxx.clone(), "--cxx"));
+    let from_file = || kiln_toml.cxx.as_ref().map(|cxx| named(cxx.value.clone(), "kiln.toml: build.cxx"));
+    let from_variable = |name: &str| settings.environment.get(name).map(|value| named(value.to_owned(), name));
+    let cxx = option.or_else(from_file).or_else(|| from_variable("CXX"));
+    Ok(find(cxx, from_variable("CC"), settings, cache_dir)?)
+}
+
+/// The compiler at `path`.
+pub(super) fn compiler_at(path: &Path, settings: &Settings, cache_dir: &Path) -> Result<HostCompiler, HostError> {
+    let choice = Choice { value: path.display().to_string(), origin: "PATH".to_owned() };
+    find(Some(choice), None, settings, cache_dir)
+}
+
+fn find(cxx: Option<Choice>, cc: Option<Choice>, settings: &Settings, cache_dir: &Path) -> Result<HostCompiler, HostError> {
+    let path = settings.environment.get("PATH").unwrap_or_default().into();
+    let search = HostSearch { cxx, cc, path, ambient: settings.process_ambient() };
+    Ok(host::find(&search, &known_compilers(cache_dir))?.compiler)
+}
+
+/// The file that keeps what is known of compilers.
+fn known_compilers(cache_dir: &Path) -> PathBuf {
+    cache_dir.join("host-compilers-v1.json")
+}
