@@ -162,6 +162,15 @@ pub enum Event {
         /// kept; they are made in a temporary directory.
         command: Option<Vec<String>>,
     },
+    /// A step was killed, most likely for want of memory, and runs once more with nothing beside it.
+    StepRetried {
+        /// The step.
+        step: StepId,
+        /// Its verb.
+        verb: &'static str,
+        /// Its label.
+        label: String,
+    },
     /// A step ended well.
     StepFinished {
         /// The step.

@@ -13,7 +13,7 @@ use crate::graph::Graph;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Outcome, StepOutcome, StepState, TargetOutcome};
 use crate::record::Record;
-use crate::run::{Run, Settled};
+use crate::run::{Run, Settled, Tell};
 use crate::schedule::{Consequence, Schedule};
 use crate::workdir::LockedWorkDir;
 
@@ -32,6 +32,8 @@ pub struct Config {
     pub interrupt: Interrupt,
     /// Where results of earlier runs are taken from and kept; none to run whatever is not up to date.
     pub cache: Option<ActionCache>,
+    /// How much memory the steps that run may take together, in MiB; none for no limit.
+    pub memory_mib: Option<u64>,
     /// How long an interrupted program may take to end before its group gets SIGKILL.
     pub grace: Duration,
 }
@@ -39,7 +41,14 @@ pub struct Config {
 impl Default for Config {
     /// One job, stop at the first failure, three seconds of grace.
     fn default() -> Self {
-        Self { jobs: NonZeroUsize::MIN, keep_going: false, interrupt: Interrupt::new(), cache: None, grace: Duration::from_secs(3) }
+        Self {
+            jobs: NonZeroUsize::MIN,
+            keep_going: false,
+            interrupt: Interrupt::new(),
+            cache: None,
+            memory_mib: None,
+            grace: Duration::from_secs(3),
+        }
     }
 }
 
@@ -68,7 +77,7 @@ impl<'a> Executor<'a> {
         if let Err(error) = self.work_dir.note(graph) {
             tracing::warn!("cannot write to `{}`: {error}", self.work_dir.path().display());
         }
-        let run = Run::new(graph, self.work_dir, &self.config.interrupt, self.config.cache.clone());
+        let run = Run::new(graph, self.work_dir, &self.config.interrupt, self.config.cache.clone(), self.config.memory_mib);
         let records = self.load_records(graph, &run);
         let (schedule, consequences) = Schedule::new(graph);
         let pool = Pool {
@@ -201,7 +210,12 @@ impl Pool<'_> {
         let starts = |reason, command| {
             lock(&self.observer)(&Event::StepStarted { step: step.clone(), verb, label: label.clone(), reason, command });
         };
-        let settled = self.run.settle(index, self.records[index].as_ref(), &starts);
+        let retries = || {
+            let (step, label) = (node.id.clone(), node.step.label.clone());
+            lock(&self.observer)(&Event::StepRetried { step, verb, label });
+        };
+        let tell = Tell { starts: &starts, retries: &retries };
+        let settled = self.run.settle(index, self.records[index].as_ref(), &tell);
         let files = self.run.reuse.take_damaged();
         if !files.is_empty() {
             lock(&self.observer)(&Event::CacheDamaged { files });

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
+use wait4::{ResUse, Wait4};
 
 /// How often a program is tried that somebody still holds open for writing, and how long between. A thread that starts a
 /// program just while another one writes this one keeps it open for a moment.
@@ -25,6 +26,8 @@ pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     /// Whether it was asked to end before it did.
     pub(crate) interrupted: bool,
+    /// The largest resident set of it or of a program that it ran, in KiB.
+    pub(crate) peak_kib: u64,
 }
 
 /// The process groups of the programs that run.
@@ -42,7 +45,7 @@ struct Group {
 impl Groups {
     /// Runs `command`, which makes a process group of its own, and waits for its end.
     pub(crate) fn run(&self, command: &mut Command) -> io::Result<Ended> {
-        let mut child = spawn(command)?;
+        let child = spawn(command)?;
         let pid = Pid::from_child(&child);
         self.lock().insert(pid.as_raw_nonzero().get(), Group::default());
         let waited = wait_without_reaping(pid);
@@ -55,11 +58,11 @@ impl Groups {
             }
             asked
         };
-        let status = reap(&mut child, waited)?;
+        let ResUse { status, rusage } = reap(child, waited)?;
         if interrupted {
             wait_for_group(pid);
         }
-        Ok(Ended { status, interrupted })
+        Ok(Ended { status, interrupted, peak_kib: rusage.maxrss / 1024 })
     }
 
     /// Asks every group to end that was not asked yet, and kills those that were asked more than `grace` ago. Called again
@@ -113,7 +116,7 @@ fn wait_for_group(group: Pid) {
     }
 }
 
-fn reap(child: &mut Child, waited: io::Result<()>) -> io::Result<ExitStatus> {
-    let status = child.wait()?;
-    waited.map(|()| status)
+fn reap(child: Child, waited: io::Result<()>) -> io::Result<ResUse> {
+    let used = child.wait4()?;
+    waited.map(|()| used)
 }

@@ -132,6 +132,11 @@ impl Run<'_> {
         Some(Cacheable { key, slots })
     }
 
+    /// What the last run of the step took, if the cache knows.
+    pub(crate) fn last_cost(&self, step: &Cacheable) -> Option<Cost> {
+        Some(self.manifest(step)?.cost)
+    }
+
     fn manifest(&self, step: &Cacheable) -> Option<Manifest> {
         self.reuse.cache.as_ref().and_then(|cache| self.reuse.known(cache.manifest(&step.key)))
     }

@@ -41,6 +41,7 @@ use crate::event::{Failure, Origin, Reason};
 use crate::graph::{Graph, Node, pieces};
 use crate::inputs::Discovered;
 use crate::interrupt::Interrupt;
+use crate::memory::{Gate, was_killed};
 use crate::place::{Place, Places};
 use crate::process::Groups;
 use crate::record::{Cost, Entry, Made, Record};
@@ -64,6 +65,15 @@ pub(crate) struct Run<'a> {
     ticked: OnceLock<()>,
     pub(crate) scans: Scans,
     pub(crate) reuse: Reuse,
+    memory: Gate,
+}
+
+/// Takes what happens while a step is brought up to date.
+pub(crate) struct Tell<'a> {
+    /// It is about to run, for this reason, by this command.
+    pub(crate) starts: &'a dyn Fn(Reason, Option<Vec<String>>),
+    /// It was killed and runs once more.
+    pub(crate) retries: &'a dyn Fn(),
 }
 
 /// What became of a step that was taken.
@@ -91,8 +101,25 @@ pub(crate) struct Ran {
     pub(crate) duration: Duration,
 }
 
+impl Ran {
+    /// Whether the program was killed, and not by us: the system does so when memory runs out.
+    fn was_killed(&self) -> bool {
+        match self.result {
+            Err(Failure::Signal { signal }) => was_killed(Some(signal), None, &self.output),
+            Err(Failure::Exit { code }) => was_killed(None, Some(code), &self.output),
+            _ => false,
+        }
+    }
+}
+
 impl<'a> Run<'a> {
-    pub(crate) fn new(graph: &'a Graph, work_dir: &'a LockedWorkDir, interrupt: &'a Interrupt, cache: Option<ActionCache>) -> Self {
+    pub(crate) fn new(
+        graph: &'a Graph,
+        work_dir: &'a LockedWorkDir,
+        interrupt: &'a Interrupt,
+        cache: Option<ActionCache>,
+        memory_mib: Option<u64>,
+    ) -> Self {
         let words = graph.nodes().iter().flat_map(|node| pieces(&node.step)).filter_map(|piece| match piece {
             Piece::Scope(Scope::Word(word)) => Some(word),
             _ => None,
@@ -101,6 +128,7 @@ impl<'a> Run<'a> {
         Self {
             scans: Scans::new(words.into_iter().collect()),
             reuse: Reuse::new(cache),
+            memory: Gate::new(memory_mib),
             graph,
             work_dir,
             interrupt,
@@ -121,8 +149,8 @@ impl<'a> Run<'a> {
         Some(record)
     }
 
-    /// Brings the step at `index` up to date; everything that it needs is. `starts` is called before a program or builtin runs.
-    pub(crate) fn settle(&self, index: usize, record: Option<&Record>, starts: &dyn Fn(Reason, Option<Vec<String>>)) -> Settled {
+    /// Brings the step at `index` up to date; everything that it needs is. `tell` is told before a program or builtin runs.
+    pub(crate) fn settle(&self, index: usize, record: Option<&Record>, tell: &Tell<'_>) -> Settled {
         let node = &self.graph.nodes()[index];
         let reason = match judge(&node.id, &node.step, record, self) {
             Verdict::UpToDate { product, refreshed } => {
@@ -150,13 +178,32 @@ impl<'a> Run<'a> {
             }
         }
         let command = self.command_text(node);
-        starts(reason, command.clone());
-        let mut ran = Ran { result: Ok(()), command, output: Vec::new(), duration: Duration::ZERO };
-        ran.result = self.execute(index, record, cacheable.as_ref(), &mut ran);
+        let mut ran = Ran { result: Err(Failure::Interrupted), command: command.clone(), output: Vec::new(), duration: Duration::ZERO };
+        if let Some(permit) = self.memory.enter(self.expected_mib(node, record, cacheable.as_ref()), self.interrupt) {
+            (tell.starts)(reason, command);
+            ran.result = self.execute(index, record, cacheable.as_ref(), &mut ran);
+            drop(permit);
+            if ran.was_killed()
+                && let Some(_alone) = self.memory.alone(self.interrupt)
+            {
+                (tell.retries)();
+                ran.result = self.execute(index, record, cacheable.as_ref(), &mut ran);
+            }
+        } else {
+            (tell.starts)(reason, command);
+        }
         if let Some(step) = &cacheable {
             self.ran(step);
         }
         Settled::Ran(ran)
+    }
+
+    /// How much memory a run of the step is expected to take, in MiB: what its last run took, else what its description says.
+    fn expected_mib(&self, node: &Node, record: Option<&Record>, cacheable: Option<&Cacheable>) -> u64 {
+        let known = |cost: Cost| (cost.peak_kib > 0).then_some(cost.peak_kib.div_ceil(1024));
+        let recorded = record.and_then(|record| known(record.cost));
+        let kept = || cacheable.and_then(|step| known(self.last_cost(step)?));
+        recorded.or_else(kept).unwrap_or(node.step.weight.memory_mib.into())
     }
 
     fn execute(&self, index: usize, record: Option<&Record>, cacheable: Option<&Cacheable>, ran: &mut Ran) -> Result<(), Failure> {
@@ -175,8 +222,9 @@ impl<'a> Run<'a> {
         let since = room.time().map_err(&clock)?;
 
         let start = Instant::now();
+        let mut peak_kib = 0;
         let result = match &node.step.action {
-            Action::Run(program) => self.run_program(program, &room),
+            Action::Run(program) => self.run_program(program, &room, &mut peak_kib),
             Action::Builtin(builtin) => {
                 let inputs: Vec<PathBuf> = node.step.inputs.iter().map(|input| self.input_path(input)).collect();
                 let context = BuiltinContext { inputs: &inputs, out_dir: &room.out_dir() };
@@ -209,7 +257,7 @@ impl<'a> Run<'a> {
             // Nobody knows what it read, so nobody knows that it need not run again.
             inputs.push(Entry::new(Place::from(&program_cwd(node)), &Content::UNKNOWN));
         }
-        let cost = Cost { wall_ms: u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX), peak_kib: 0 };
+        let cost = Cost { wall_ms: u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX), peak_kib };
         let record = Record { inputs, watches: self.own_watches(asked.watches.iter().cloned()), cost, outputs };
         room.publish(self.work_dir, &node.id).map_err(io("replace", &self.work_dir.step_dir(&node.id)))?;
         self.save(&node.id, &record).map_err(io("write", &self.work_dir.record_path(&node.id)))?;
@@ -238,7 +286,7 @@ impl<'a> Run<'a> {
         Ok((product, outputs))
     }
 
-    fn run_program(&self, program: &Program, room: &Room) -> Result<(), Failure> {
+    fn run_program(&self, program: &Program, room: &Room, peak_kib: &mut u64) -> Result<(), Failure> {
         let log = io("write to the log in", &self.work_dir.tmp_dir());
         let mut command = Command::new(&program.path);
         command.args(program.args.iter().map(|arg| self.arg(arg, &room.out_dir())));
@@ -259,6 +307,7 @@ impl<'a> Run<'a> {
             };
             Failure::Spawn { message }
         })?;
+        *peak_kib = ended.peak_kib;
         match (ended.status.code(), ended.status.signal()) {
             (Some(0), _) => Ok(()),
             _ if ended.interrupted => Err(Failure::Interrupted),

@@ -46,7 +46,7 @@ fn never_more_than_the_jobs_and_all_of_them() {
     for jobs in [1, 2, 5] {
         let tree = Tree::empty("project");
         for number in 0..12 {
-            tree.write(&format!("src/{number:02}.c"), &format!("@sleep 60\n{number}\n"));
+            tree.write(&format!("src/{number:02}.c"), &format!("@await {jobs}\n{number}\n"));
         }
         assert_eq!(tree.run_graph(&tree.project.graph(), config(jobs)).counts(), (13, 0, 0, 0));
         let (mut running, mut most) = (0_usize, 0);
@@ -79,6 +79,7 @@ fn events_are_one_story() {
             Event::StepSkipped { label, .. } => format!("skipped {label}"),
             Event::TargetFinished { target, ok } => format!("target {target}: {ok}"),
             Event::StepRestored { label, .. } => format!("restored {label}"),
+            Event::StepRetried { label, .. } => format!("again {label}"),
             Event::CacheDamaged { .. } => "damaged".to_owned(),
             Event::GraphFinished { ran, up_to_date, failed, skipped, .. } => format!("{ran} {up_to_date} {failed} {skipped}"),
         })

@@ -130,6 +130,8 @@ pub struct BuildOptions {
     pub prune: bool,
     /// How many steps run at once.
     pub jobs: NonZeroUsize,
+    /// How much memory steps may take together, in MiB; none for no limit.
+    pub memory_mib: Option<u64>,
     /// Whether to go on with what does not depend on a failure.
     pub keep_going: bool,
     /// What `--arch` narrows device code to.
@@ -317,6 +319,7 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
         keep_going: prepared.options.keep_going,
         interrupt: services.interrupt.clone(),
         cache: services.actions.cloned(),
+        memory_mib: prepared.options.memory_mib,
         ..Config::default()
     };
     let full = AtomicBool::new(false);

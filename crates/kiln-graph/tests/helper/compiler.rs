@@ -98,6 +98,27 @@ impl Compiler {
                     self.expand(&found);
                 }
                 "@sleep" => std::thread::sleep(Duration::from_millis(rest.parse().unwrap())),
+                // Waits until so many compilers were started, for a while.
+                "@await" => {
+                    let log = std::env::var_os("RECORD_LOG").unwrap();
+                    let starts = || fs::read_to_string(&log).unwrap_or_default().lines().filter(|line| line.starts_with("start")).count();
+                    let turns = (0..2000).take_while(|_| starts() < rest.parse().unwrap());
+                    turns.for_each(|_| std::thread::sleep(Duration::from_millis(5)));
+                }
+                // Takes so many MiB, really, while it sleeps for so many ms.
+                "@allocate" => {
+                    let (mib, time) = rest.split_once(' ').unwrap();
+                    let block = vec![1_u8; mib.parse::<usize>().unwrap() << 20];
+                    record(&format!("full {}", block.len() >> 20));
+                    std::thread::sleep(Duration::from_millis(time.parse().unwrap()));
+                }
+                // Dies as if memory had run out, unless the file is there that it makes.
+                "@kill-once" => {
+                    if !Path::new(rest).exists() {
+                        fs::write(rest, "").unwrap();
+                        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+                    }
+                }
                 "@exit" => std::process::exit(rest.parse().unwrap()),
                 "@kill" => {
                     let signal = rustix::process::Signal::from_named_raw(rest.parse().unwrap()).unwrap();

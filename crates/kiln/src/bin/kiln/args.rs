@@ -135,6 +135,10 @@ pub(crate) struct Build {
     /// Number of steps that run at the same time
     #[arg(short, long, visible_aliases = ["max-jobs", "cores"], value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
+    /// Memory that steps may take together, such as 12G, 800M or 75%; `none` for no limit [default: 90% of what the machine or its
+    /// cgroup has]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
     /// Directory for the variants instead of KERNEL_DIR/build
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

@@ -154,6 +154,10 @@ impl<'a> HumanReporter<'a> {
                     self.printer.status("Running", &self.command(command));
                 }
             }
+            G::StepRetried { label, .. } => {
+                self.printer.warning(&format!("`{label}` was killed, most likely for want of memory: it runs once more, alone"));
+                return;
+            }
             G::StepFinished { step, output, .. } => {
                 state.ran += 1;
                 self.ended(&mut state, step, output.clone());
@@ -216,7 +220,7 @@ impl<'a> HumanReporter<'a> {
             Failure::Exit { code } => format!("exit code {code}"),
             Failure::Signal { signal } => {
                 if *signal == SIGKILL {
-                    advice = Some("the system kills programs when memory runs out: `-j` with a smaller number needs less of it");
+                    advice = Some("the system kills programs when memory runs out: this one got all of it, and that was not enough");
                 }
                 format!("killed by {}", signal_name(*signal))
             }

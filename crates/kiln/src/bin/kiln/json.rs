@@ -77,6 +77,9 @@ fn graph_value(event: &kiln_graph::Event) -> Value {
             "reason": "step-restored", "step": step.as_str(), "verb": verb, "label": label, "cause": reason, "origin": origin,
             "output": text(output),
         }),
+        G::StepRetried { step, verb, label } => {
+            json!({"reason": "step-retried", "step": step.as_str(), "verb": verb, "label": label})
+        }
         G::CacheDamaged { files } => json!({"reason": "cache-damaged", "files": files}),
         G::StepStarted { step, verb, label, reason, command } => {
             json!({"reason": "step-started", "step": step.as_str(), "verb": verb, "label": label, "cause": reason, "command": command})

@@ -8,6 +8,7 @@ mod environment;
 mod exit;
 mod human;
 mod json;
+mod memory;
 mod printer;
 mod remarks;
 mod settings;

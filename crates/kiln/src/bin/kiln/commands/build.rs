@@ -16,6 +16,7 @@ use crate::args::{Build, MessageFormat};
 use crate::exit::{Exit, Failure};
 use crate::human::{Detail, HumanReporter, quoted};
 use crate::json::JsonReporter;
+use crate::memory;
 use crate::printer::Printer;
 use crate::settings::Settings;
 use crate::signals;
@@ -98,6 +99,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         out_dir,
         prune: args.prune,
         jobs: settings.jobs(args.jobs)?,
+        memory_mib: memory::budget(args.memory.as_deref(), Path::new("/"))?,
         keep_going: args.keep_going,
         arch,
         fetch: !args.plan,
