@@ -28,7 +28,8 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 /// Code to a file that has it. Codes are what the constructors of errors take, what functions called `code` or `.._code` give, those
 /// of the rules of checks, and the constants of the format crate.
 fn codes_in_sources() -> BTreeMap<String, String> {
-    let constructor = Regex::new(r#"(?:Diagnostic::(?:error|warning|note)|Failure::new|BuiltinError::new)\(\s*"([a-z-]+)""#).unwrap();
+    let constructor =
+        Regex::new(r#"(?:Diagnostic::(?:error|warning|note)\(|Failure::new\(|BuiltinError::new\(|Report \{ code:)\s*"([a-z-]+)""#).unwrap();
     let function = Regex::new(r#"(?s)fn (?:\w+_)?code\([^)]*\) -> &'static str \{.*?\n(?:    )?\}\n"#).unwrap();
     let rule = Regex::new(r#"(?m)^ +[A-Z]\w+ = "([a-z-]+)",$"#).unwrap();
     let constant = Regex::new(r#"const [A-Z_]+: &str = "([a-z-]+)";"#).unwrap();
