@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         out_dir,
         prune: args.prune,
         jobs: settings.jobs(args.jobs)?,
-        memory_mib: memory::budget(args.memory.as_deref(), Path::new("/"))?,
+        memory_mib: memory::budget(args.memory.as_deref(), std::path::Path::new("/"))?,
         keep_going: args.keep_going,
         arch,
         fetch: !args.plan,

@@ -104,6 +104,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
             unique_id: None,
             out_dir: None,
             jobs: settings.jobs(None)?,
+            memory_mib: None,
             keep_going: false,
             arch: None,
             prune: false,
