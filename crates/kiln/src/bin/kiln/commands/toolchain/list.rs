@@ -60,7 +60,7 @@ fn human(out: &mut dyn Write, entry: &StoreEntry, verbose: bool) -> io::Result<(
     let place = entry.dir.as_ref().map_or("not fetched".to_owned(), |dir| dir.display().to_string());
     let (version, platform, cxx) = (release.version.to_string(), &release.platform, release.cxx_level.as_str());
     let pinned = if release.locked { " (pinned)" } else { "" };
-    writeln!(out, "torch=={version:<8} {platform:<14} {cuda:<10} {cxx:<8} {place}{pinned}")?;
+    writeln!(out, "torch=={version} {platform:<14} {cuda:<10} {cxx:<8} {place}{pinned}")?;
     if verbose {
         writeln!(out, "    license: {}", release.license)?;
     }
