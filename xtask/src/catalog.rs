@@ -1,98 +1,146 @@
-//! `catalog`: makes the pins of torch wheels and the names that their libraries offer anew, or checks them.
+//! `catalog`: makes the pins of wheels and the names that their libraries offer anew, checks them, or takes in a release.
 //!
-//! Each wheel is downloaded whole by pip, which compares it with the digest that the index gives, and thrown away again.
+//! Making and the full check download each wheel whole and compare it with the digest that the index gives; the plain check compares
+//! the pins with the index and, by range requests, with what it serves.
 
-use std::path::Path;
-use std::process::{Command, ExitCode};
+mod cuda;
+mod files;
+mod network;
+mod torch;
+mod tvm_ffi;
+
+use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use kiln_toolchain::make_catalog::{self, MadeRelease};
+use kiln_toolchain::Catalog;
+use kiln_toolchain::make_catalog::Registry;
 
-use crate::process;
-use crate::setup;
+use self::files::{Files, Made};
 use crate::stages::Counts;
 use crate::workspace::Workspace;
 
 /// Options of `catalog`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Write nothing; fail when something would change
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Write nothing; fail when a pin is not what the index has
     #[arg(long)]
     check: bool,
-    /// Also take in this release, such as 2.16.0; may be repeated
-    #[arg(long = "add", value_name = "VERSION")]
-    added: Vec<String>,
+    /// With --check: read every wheel whole, and compare names and all else that was taken from it
+    #[arg(long, requires = "check")]
+    full: bool,
 }
 
-/// Files of the catalog, relative to the root.
-const CATALOG: &str = "crates/kiln-toolchain/catalog";
+/// What to do but making or checking what is there.
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Take in a release
+    Add {
+        /// `torch==2.16.0`, `apache-tvm-ffi==0.1.16` or `cuda-toolkit==13.6.0`
+        #[arg(value_name = "NAME==VERSION", required = true)]
+        releases: Vec<String>,
+    },
+}
+
+/// What the catalog has for several platforms.
+const PLATFORMS: [&str; 4] = ["linux-x86_64", "linux-aarch64", "darwin-aarch64", "windows-x86_64"];
+
+/// A release to make entries of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Release {
+    Torch(String),
+    TvmFfi(String),
+    Cuda(String),
+}
+
+impl Release {
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        match text.split_once("==") {
+            Some(("torch", version)) => Ok(Self::Torch(version.to_owned())),
+            Some(("apache-tvm-ffi" | "tvm-ffi", version)) => Ok(Self::TvmFfi(version.to_owned())),
+            Some(("cuda-toolkit", version)) => Ok(Self::Cuda(version.to_owned())),
+            _ => bail!("`{text}` is no `torch==VERSION`, `apache-tvm-ffi==VERSION` or `cuda-toolkit==VERSION`"),
+        }
+    }
+
+    /// Every release of the catalog.
+    fn all(catalog: &Catalog) -> Vec<Self> {
+        let torch = catalog.releases().iter().map(|release| Self::Torch(release.version.to_string()));
+        let tvm_ffi = catalog.tvm_ffi_releases().iter().map(|release| Self::TvmFfi(release.wheel.version().to_owned()));
+        let cuda = catalog.cuda_toolkits().iter().map(|toolkit| Self::Cuda(toolkit.version.to_string()));
+        let mut all: Vec<Self> = torch.chain(tvm_ffi).chain(cuda).collect();
+        all.dedup();
+        all
+    }
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
-    let dir = workspace.root.join(CATALOG);
-    let mut releases = known_releases(&dir)?;
-    releases.extend(options.added.iter().cloned());
-    let changed = differences(&dir, &make(workspace, &releases)?)?;
-    for (name, content) in &changed {
-        if options.check {
-            println!("`{CATALOG}/{name}` is not what its wheel gives");
-        } else {
-            std::fs::write(dir.join(name), content)?;
-            println!("wrote `{CATALOG}/{name}`");
+    let counts = match &options.action {
+        Some(_) if options.check => bail!("`--check` adds nothing"),
+        Some(Action::Add { releases }) => {
+            let releases: Vec<Release> = releases.iter().map(|text| Release::parse(text)).collect::<Result<_, _>>()?;
+            let files = Files::read(workspace)?;
+            let made = make(&releases)?;
+            files.with(&made)?.write(workspace)?
+        }
+        None if options.check => check(workspace, options.full)?,
+        None => {
+            let files = Files::read(workspace)?;
+            files.made_anew(&make(&Release::all(files.catalog()))?)?.write(workspace)?
+        }
+    };
+    println!("{} right, {} not", counts.passed, counts.failed);
+    Ok(if options.check && counts.failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Compares the catalog with the index: its pins, or with `full` everything that is made from the wheels. Counts pins, or files.
+pub(crate) fn check(workspace: &Workspace, full: bool) -> anyhow::Result<Counts> {
+    let files = Files::read(workspace)?;
+    if full {
+        return files.made_anew(&make(&Release::all(files.catalog()))?)?.compare(workspace);
+    }
+    network::with_registry(|registry| check_pins(registry, files.catalog()))
+}
+
+/// Compares each pin with the index and with what it serves.
+fn check_pins(registry: &Registry<'_>, catalog: &Catalog) -> anyhow::Result<Counts> {
+    let torch = catalog.releases().iter().map(|release| &release.wheel);
+    let tvm_ffi = catalog.tvm_ffi_releases().iter().map(|release| &release.wheel);
+    let mut pins: Vec<_> = torch.chain(tvm_ffi).chain(catalog.cuda_toolkits().iter().flat_map(|toolkit| &toolkit.wheels)).collect();
+    pins.sort_by(|one, other| (&one.project, &one.file).cmp(&(&other.project, &other.file)));
+    pins.dedup();
+    let scratch = tempfile::tempdir()?;
+    let mut counts = Counts::default();
+    let mut listing = None;
+    for pin in pins {
+        if listing.as_ref().is_none_or(|(project, _)| *project != pin.project) {
+            listing = Some((pin.project.clone(), registry.list(&pin.project)?));
+        }
+        let Some((_, files)) = &listing else { continue };
+        match registry.check(files, pin, scratch.path()) {
+            Ok(()) => counts.passed += 1,
+            Err(error) => {
+                println!("{error}");
+                counts.failed += 1;
+            }
         }
     }
-    println!("{} releases, {} files differ", releases.len(), changed.len());
-    Ok(if options.check && !changed.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(counts)
 }
 
-/// Compares the catalog with the wheels. Counts releases.
-pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Counts> {
-    let dir = workspace.root.join(CATALOG);
-    let releases = known_releases(&dir)?;
-    let changed = differences(&dir, &make(workspace, &releases)?)?;
-    for (name, _) in &changed {
-        println!("`{CATALOG}/{name}` is not what its wheel gives");
-    }
-    Ok(Counts { passed: releases.len(), failed: changed.len() })
-}
-
-/// The releases that the catalog has, in its order.
-fn known_releases(dir: &Path) -> anyhow::Result<Vec<String>> {
-    let path = dir.join("torch.toml");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let releases: Vec<String> =
-        text.lines().filter_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"')).map(str::to_owned).collect();
-    if releases.is_empty() {
-        bail!("`{}` names no release", path.display());
-    }
-    Ok(releases)
-}
-
-fn make(workspace: &Workspace, releases: &[String]) -> anyhow::Result<Vec<MadeRelease>> {
-    let pip = setup::base_python(workspace)?;
-    releases.iter().map(|release| one(&pip, release).with_context(|| format!("torch {release}"))).collect()
-}
-
-/// Downloads and reads one wheel. Which Python it is for does not matter: the headers and libraries are the same.
-fn one(python: &Path, release: &str) -> anyhow::Result<MadeRelease> {
-    println!("reading torch {release}");
-    let scratch = tempfile::tempdir()?;
-    let mut download = Command::new(python);
-    download.args(["-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps", "--no-cache-dir"]);
-    download.args(["--only-binary=:all:", "--implementation=cp", "--python-version=3.11", "--abi=cp311"]);
-    download.args(["--platform=manylinux_2_28_x86_64", "--dest"]).arg(scratch.path()).arg(format!("torch=={release}"));
-    process::output(&mut download)?;
-    let wheel = std::fs::read_dir(scratch.path())?.next().context("pip downloaded nothing")??.path();
-    Ok(make_catalog::make_release(&wheel, scratch.path())?)
-}
-
-/// The files that are not as they should be, with what they should hold.
-fn differences(dir: &Path, made: &[MadeRelease]) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    let names = made.iter().map(|release| (format!("names/{}", release.release.names), release.names_file.clone()));
-    let all = std::iter::once((
-        "torch.toml".to_owned(),
-        make_catalog::render_torch(&made.iter().map(|made| made.release.clone()).collect::<Vec<_>>()).into_bytes(),
-    ))
-    .chain(names);
-    Ok(all.filter(|(name, content)| std::fs::read(dir.join(name)).ok().as_ref() != Some(content)).collect())
+/// Makes the entries of these releases, for every platform that the index has.
+fn make(releases: &[Release]) -> anyhow::Result<Made> {
+    network::with_registry(|registry| {
+        let mut made = Made::default();
+        for release in releases {
+            match release {
+                Release::Torch(version) => torch::make(registry, version, &mut made).with_context(|| format!("torch {version}")),
+                Release::TvmFfi(version) => tvm_ffi::make(registry, version, &mut made).with_context(|| format!("tvm-ffi {version}")),
+                Release::Cuda(version) => cuda::make(registry, version, &mut made).with_context(|| format!("CUDA {version}")),
+            }?;
+        }
+        Ok(made)
+    })
 }

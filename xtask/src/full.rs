@@ -39,7 +39,7 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
     for target in fuzz_targets(workspace)? {
         progress.stage(stages, &format!("fuzz {target}"), || fuzz(workspace, &target));
     }
-    progress.stage(stages, "catalog", || catalog::check(workspace));
+    progress.stage(stages, "catalog", || catalog::check(workspace, true));
     progress.stage(stages, "releases that the catalog lacks", || pinned::check(workspace));
     progress.stage(stages, "a store under ten processes, many rounds", || {
         let mut test = cargo(workspace);

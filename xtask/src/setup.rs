@@ -84,12 +84,6 @@ pub(crate) fn torch_pythons(workspace: &Workspace, releases: &[&str]) -> anyhow:
     releases.iter().map(|release| torch_python(workspace, &python, &base, release)).collect()
 }
 
-/// An interpreter with pip and the `kernels` package, without torch.
-pub(crate) fn base_python(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    let _lock = lock(workspace)?;
-    Ok(base(workspace, &complete_python()?)?.join("bin/python"))
-}
-
 /// A Python with everything that the environments need, installed from the system's packages where that is possible.
 fn complete_python() -> anyhow::Result<Python> {
     let mut python = Python::find()?;

@@ -7,6 +7,7 @@
 
 mod cache;
 mod choice;
+mod machine;
 mod probe;
 mod runtime;
 
@@ -14,6 +15,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use kiln_format::Version;
+use kiln_object::elf::Machine;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::choice::{is_launcher, is_program, is_usual_name, on_path};
@@ -37,6 +39,8 @@ pub struct HostSearch {
     pub cxx: Option<Choice>,
     /// The C compiler that was chosen (`CC`); its C++ sibling is taken when `cxx` says nothing.
     pub cc: Option<Choice>,
+    /// The processor to compile for; none for that of this machine.
+    pub machine: Option<Machine>,
     /// The value of `PATH`.
     pub path: OsString,
     /// What compilers need beside `PATH` to work but that must not decide what they do: `HOME` and `TMPDIR`, say.
@@ -90,8 +94,10 @@ pub struct Found {
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// None was chosen and none is on PATH.
-    #[error("no C++ compiler found: PATH has none of {}", tried.join(", "))]
+    #[error("no C++ compiler{} found: PATH has none of {}", wanted.map(|machine| format!(" for {machine}")).unwrap_or_default(), tried.join(", "))]
     None {
+        /// The processor to compile for, where it is not that of this machine.
+        wanted: Option<Machine>,
         /// The names that were looked for.
         tried: Vec<String>,
     },
@@ -104,6 +110,16 @@ pub enum HostError {
         origin: String,
         /// What is wrong.
         reason: String,
+    },
+    /// It compiles for another processor.
+    #[error("`{}` compiles for `{compiles_for}`, not for {wanted}", path.display())]
+    OtherMachine {
+        /// The compiler.
+        path: PathBuf,
+        /// What it says that it compiles for.
+        compiles_for: String,
+        /// What was wanted.
+        wanted: Machine,
     },
     /// It is there and does not work.
     #[error("`{}` does not work as a C++ compiler: {reason}", path.display())]
@@ -139,7 +155,16 @@ impl HostError {
     /// What the user can do about it; to be printed after the message.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::None { .. } => {
+            Self::None { wanted: Some(machine), .. } => {
+                Some(format!("install one ({}), or name one with `--cxx`", machine::packages(*machine)))
+            }
+            Self::OtherMachine { wanted, .. } if machine::is_native(*wanted) => {
+                Some("leave out `--cxx` to take the first compiler on PATH, or say what to build for with `--target`".to_owned())
+            }
+            Self::OtherMachine { wanted, .. } => {
+                Some(format!("name a compiler for it with `--cxx`, such as `{}-g++` or `clang++`", machine::triple(*wanted)))
+            }
+            Self::None { wanted: None, .. } => {
                 let packages = "`apt install g++` on Debian and Ubuntu, `dnf install gcc-c++` on Fedora and RHEL";
                 Some(format!("install one ({packages}), or name one with `--cxx`"))
             }

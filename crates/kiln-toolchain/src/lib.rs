@@ -9,6 +9,7 @@ mod file_state;
 pub mod floor;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod headers;
 pub mod host;
 mod http;
 mod index;
@@ -26,7 +27,7 @@ mod version_py;
 mod wheel;
 pub mod zip;
 
-pub use catalog::{Catalog, CudaMembers, CudaToolkit, CudaUse, TorchRelease};
+pub use catalog::{Catalog, CudaMembers, CudaToolkit, CudaUse, TorchRelease, TvmFfiRelease};
 pub use default_index::{
     BuiltInIndex, DefaultIndex, IndexOrigin, IndexSettings, PipFile, TorchIndexSettings, ask_pip, certificate_files, default_index,
     pip_config_paths, proxies, torch_index,

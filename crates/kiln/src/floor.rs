@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use kiln_backend::Machine;
-use kiln_format::variant::{Cpu, Os};
+use kiln_format::variant::Os;
 use kiln_graph::{Config, Executor, WorkDir};
 use kiln_toolchain::floor::{Floor, FloorChoice, StoredFloor, remove_unused, stored};
 use kiln_toolchain::host::HostCompiler;
@@ -41,11 +40,7 @@ pub(crate) fn choose(
     }
     match choice {
         FloorChoice::Level(level) if target.os == Os::Linux => {
-            let machine = match target.cpu {
-                Cpu::X86_64 => Machine::X86_64,
-                Cpu::Aarch64 => Machine::AARCH64,
-            };
-            Ok(Some(Arc::new(Floor::new(host, machine, level, services.ambient, &services.cache_dir.join(STORE))?)))
+            Ok(Some(Arc::new(Floor::new(host, target.machine(), level, services.ambient, &services.cache_dir.join(STORE))?)))
         }
         FloorChoice::Level(_) | FloorChoice::Host => Ok(None),
     }

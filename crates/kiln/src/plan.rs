@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kiln_backend::{Architectures, Backend, BackendError, Component, Framework, Lowering, Machine, ObjectFile, TorchFramework};
-use kiln_format::variant::Cpu;
 use kiln_format::{BackendName, Build, Dependency, OpsId, ProjectPath, Spanned, Version};
 use kiln_graph::{Graph, GraphError, OutputRef, PathRef, RootBinding, RootKind, RootName};
 use kiln_toolchain::TorchToolchain;
@@ -18,7 +17,7 @@ use thiserror::Error;
 
 use crate::backends::{Backends, is_compiled};
 use crate::config_check::is_input;
-use crate::matrix::{Kind, Selected};
+use crate::matrix::{Kind, Selected, Target};
 use crate::project::CSRC;
 
 /// The root that the project's files are relative to.
@@ -251,10 +250,7 @@ fn runtime_names(host: &HostCompiler, floor: Option<&Arc<Floor>>) -> RuntimeName
 
 /// The processor of a compiled variant, as object files name it.
 fn machine(selected: &Selected) -> Option<Machine> {
-    selected.target.map(|target| match target.cpu {
-        Cpu::X86_64 => Machine::X86_64,
-        Cpu::Aarch64 => Machine::AARCH64,
-    })
+    selected.target.map(Target::machine)
 }
 
 /// Adds the steps of one compiled variant.

@@ -8,6 +8,7 @@ mod pin;
 #[cfg(test)]
 mod tests;
 mod torch;
+mod tvm_ffi;
 
 use kiln_format::Version;
 use kiln_format::lock::Lock;
@@ -15,19 +16,30 @@ use serde::Deserialize;
 
 use self::cuda::{RawCuda, RawMembers};
 use self::torch::RawTorch;
+use self::tvm_ffi::RawTvmFfi;
 use crate::error::Error;
 use crate::part::{Part, WheelPin};
 
 pub use self::cuda::{CudaMembers, CudaToolkit, CudaUse};
 pub use self::torch::TorchRelease;
+pub use self::tvm_ffi::TvmFfiRelease;
 
 /// The catalog that is compiled in.
-const EMBEDDED: &str = concat!(include_str!("../../catalog/torch.toml"), include_str!("../../catalog/cuda.toml"));
+const EMBEDDED: &str = concat!(
+    include_str!("../../catalog/torch.toml"),
+    "\n",
+    include_str!("../../catalog/tvm-ffi.toml"),
+    "\n",
+    include_str!("../../catalog/cuda.toml"),
+    "\n",
+    include_str!("../../catalog/cuda-members.toml"),
+);
 
 /// Everything that Kiln can provision from wheels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
     releases: Vec<TorchRelease>,
+    tvm_ffi: Vec<TvmFfiRelease>,
     cuda: Vec<CudaToolkit>,
     cuda_members: Vec<CudaMembers>,
 }
@@ -38,6 +50,8 @@ pub struct Catalog {
 struct RawCatalog {
     #[serde(default)]
     torch: Vec<RawTorch>,
+    #[serde(default, rename = "tvm-ffi")]
+    tvm_ffi: Vec<RawTvmFfi>,
     #[serde(default)]
     cuda: Vec<RawCuda>,
     #[serde(default, rename = "cuda-members")]
@@ -53,7 +67,7 @@ impl Catalog {
         Self::parse(EMBEDDED)
     }
 
-    /// Reads a catalog in TOML: `[[torch]]` tables with the fields of [`TorchRelease`] (`cxx` for the language level), `[[cuda]]`
+    /// Reads a catalog in TOML: `[[torch]]` tables with the fields of [`TorchRelease`] (`cxx` for the language level), `[[tvm-ffi]]` with those of [`TvmFfiRelease`], `[[cuda]]`
     /// tables with those of [`CudaToolkit`], `[[cuda-members]]` with those of [`CudaMembers`]. Releases are kept by ascending
     /// version, then platform.
     ///
@@ -65,11 +79,14 @@ impl Catalog {
         let mut releases = raw.torch.into_iter().map(torch::release).collect::<Result<Vec<_>, _>>()?;
         releases.sort_by(|a, b| (&a.version, &a.platform).cmp(&(&b.version, &b.platform)));
         once("torch", releases.iter().map(|release| (&release.version, release.platform.as_str())))?;
+        let mut tvm_ffi = raw.tvm_ffi.into_iter().map(tvm_ffi::release).collect::<Result<Vec<_>, _>>()?;
+        tvm_ffi.sort_by(|a, b| (&a.version, &a.platform).cmp(&(&b.version, &b.platform)));
+        once("tvm-ffi", tvm_ffi.iter().map(|release| (&release.version, release.platform.as_str())))?;
         let mut cuda = raw.cuda.into_iter().map(cuda::toolkit).collect::<Result<Vec<_>, _>>()?;
         cuda.sort_by(|a, b| (&a.version, &a.platform).cmp(&(&b.version, &b.platform)));
         once("CUDA", cuda.iter().map(|toolkit| (&toolkit.version, toolkit.platform.as_str())))?;
         let cuda_members = raw.cuda_members.into_iter().map(cuda::members).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { releases, cuda, cuda_members })
+        Ok(Self { releases, tvm_ffi, cuda, cuda_members })
     }
 
     /// The same with the releases that a lock file pins. They stand in place of those for the same version and platform.
@@ -103,6 +120,17 @@ impl Catalog {
             let known = known.map(|release| release.version.to_string()).collect();
             Error::UnknownTorch { version: version.to_string(), platform: platform.to_owned(), known }
         })
+    }
+
+    /// All releases of tvm-ffi, by ascending version, then platform.
+    pub fn tvm_ffi_releases(&self) -> &[TvmFfiRelease] {
+        &self.tvm_ffi
+    }
+
+    /// The newest release of tvm-ffi of the same major and minor version as `version` for `platform`, if there is one.
+    pub fn tvm_ffi(&self, version: &Version, platform: &str) -> Option<&TvmFfiRelease> {
+        let of_minor = |release: &&TvmFfiRelease| release.version.major_minor() == version.major_minor() && release.platform == platform;
+        self.tvm_ffi.iter().rev().find(of_minor)
     }
 
     /// All CUDA toolkits, by ascending version, then platform. The platform is the machine that the toolkit runs on.

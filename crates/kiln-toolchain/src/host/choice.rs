@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
+use kiln_object::elf::Machine;
 use rustix::fs::{Access, access};
 
-use super::{HostError, HostSearch};
+use super::{HostError, HostSearch, machine};
 
 /// C++ compilers to take when none was chosen, most wanted first. Versioned ones follow, newest first.
 const USUAL: &[&str] = &["g++", "c++", "clang++"];
@@ -32,6 +33,7 @@ impl Resolved {
     /// What the cache files the answer under: everything that the question consists of.
     pub(super) fn key(&self, search: &HostSearch) -> String {
         let mut hasher = blake3::Hasher::new();
+        hasher.update(machine::foreign(search.machine).map(machine::triple).unwrap_or_default().as_bytes()).update(b"\0");
         let launcher = self.launcher.as_deref().unwrap_or(Path::new("")).as_os_str();
         // The compiler may look for its assembler and linker on PATH.
         for part in [launcher, self.compiler.as_os_str(), &search.path].into_iter().chain(self.args.iter().map(OsStr::new)) {
@@ -47,15 +49,39 @@ pub(super) fn resolve(search: &HostSearch) -> Result<Resolved, HostError> {
     if let Some(choice) = &search.cxx {
         return named(&choice.value, &choice.origin, search);
     }
-    if let Some(choice) = &search.cc {
+    // `CC` is for this machine: who builds for another one names a compiler on purpose.
+    if let Some(choice) = search.cc.as_ref().filter(|_| machine::foreign(search.machine).is_none()) {
         return named(&sibling(&choice.value), &choice.origin, search);
+    }
+    if let Some(machine) = machine::foreign(search.machine) {
+        return cross(machine, search);
     }
     let usual = USUAL.iter().find_map(|name| on_path(name, &search.path));
     let compiler = usual.or_else(|| VERSIONED.iter().find_map(|prefix| versioned(prefix, &search.path)));
     match compiler {
         Some(compiler) => Ok(Resolved { launcher: None, compiler, args: Vec::new() }),
         None => Err(HostError::None {
+            wanted: None,
             tried: USUAL.iter().map(|name| format!("`{name}`")).chain(["`g++-N`".to_owned(), "`clang++-N`".to_owned()]).collect(),
+        }),
+    }
+}
+
+/// The first of the usual compilers for another processor.
+fn cross(machine: Machine, search: &HostSearch) -> Result<Resolved, HostError> {
+    let prefixed = |name: &str| format!("{}-{name}", machine::triple(machine));
+    let names = ["g++", "c++"].map(prefixed);
+    let gnu = names.iter().find_map(|name| on_path(name, &search.path)).or_else(|| versioned(&prefixed("g++-"), &search.path));
+    if let Some(compiler) = gnu {
+        return Ok(Resolved { launcher: None, compiler, args: Vec::new() });
+    }
+    // Clang compiles for every processor; which one, the probe adds.
+    let clang = on_path("clang++", &search.path).or_else(|| versioned("clang++-", &search.path));
+    match clang {
+        Some(compiler) => Ok(Resolved { launcher: None, compiler, args: Vec::new() }),
+        None => Err(HostError::None {
+            wanted: Some(machine),
+            tried: names.iter().map(String::as_str).chain(["clang++", "clang++-N"]).map(|name| format!("`{name}`")).collect(),
         }),
     }
 }

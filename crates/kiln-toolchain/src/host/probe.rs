@@ -7,10 +7,11 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use data_encoding::HEXLOWER;
 use kiln_format::Version;
+use kiln_object::elf::Machine;
 
 use super::choice::{self, Resolved};
 use super::runtime::{self, HostRuntime, RuntimeFile};
-use super::{Family, HostCompiler, HostError, HostSearch};
+use super::{Family, HostCompiler, HostError, HostSearch, machine};
 use crate::file_state::FileState;
 
 /// A compiler that answered.
@@ -34,10 +35,24 @@ const CLANG_PARTS: &[&str] = &["ld"];
 pub(super) fn probe(resolved: &Resolved, search: &HostSearch, dir: &Path) -> Result<Probed, HostError> {
     // The error as it comes names a directory that nobody knows.
     let scratch = tempfile::tempdir_in(dir).map_err(|cause| HostError::io("write to", dir)(cause.kind().into()))?;
-    let (program, args, family) = identify(resolved, search, scratch.path())?;
-    let mut asker = Asker { program: &program, args: &args, search, resolved, scratch: scratch.path(), probes: 1 };
+    let (program, mut args, family) = identify(resolved, search, scratch.path())?;
+    let ask_target =
+        |args: &[String]| Asker { program: &program, args, search, resolved, scratch: scratch.path(), probes: 0 }.ask(&["-dumpmachine"]);
+    let mut target = ask_target(&args)?;
+    let mut probes = 2;
+    if let Some(wanted) = search.machine.or_else(machine::native).filter(|wanted| machine::of_triple(&target) != Some(*wanted)) {
+        let told = args.iter().any(|arg| arg.starts_with("--target") || arg == "-target");
+        if family == Family::Clang && !told {
+            args.push(format!("--target={}", machine::triple(wanted)));
+            target = ask_target(&args)?;
+            probes += 1;
+        }
+        if machine::of_triple(&target) != Some(wanted) {
+            return Err(HostError::OtherMachine { path: resolved.compiler.clone(), compiles_for: target, wanted });
+        }
+    }
+    let mut asker = Asker { program: &program, args: &args, search, resolved, scratch: scratch.path(), probes };
 
-    let target = asker.ask(&["-dumpmachine"])?;
     let version = asker.ask(match family {
         // Since GCC 7 the first alone may give just the major number.
         Family::Gnu => &["-dumpfullversion", "-dumpversion"],
@@ -59,7 +74,7 @@ pub(super) fn probe(resolved: &Resolved, search: &HostSearch, dir: &Path) -> Res
     for program in &programs {
         identity.update(digest(program, &mut files)?.as_bytes());
     }
-    let runtime = find_runtime(&mut asker, &mut files)?;
+    let runtime = find_runtime(&mut asker, machine::of_triple(&target), &mut files)?;
     see_headers(&mut asker, &mut files)?;
     let probes = asker.probes;
     let compiler = HostCompiler {
@@ -76,17 +91,18 @@ pub(super) fn probe(resolved: &Resolved, search: &HostSearch, dir: &Path) -> Res
 }
 
 /// Finds and reads the libraries that the compiler links by itself.
-fn find_runtime(asker: &mut Asker<'_>, files: &mut Vec<FileState>) -> Result<HostRuntime, HostError> {
+fn find_runtime(asker: &mut Asker<'_>, machine: Option<Machine>, files: &mut Vec<FileState>) -> Result<HostRuntime, HostError> {
     let mut found = HostRuntime::default();
+    let libraries = runtime::libraries(machine);
     for (list, names) in
-        [(&mut found.libraries, runtime::LIBRARIES), (&mut found.archives, runtime::ARCHIVES), (&mut found.objects, runtime::OBJECTS)]
+        [(&mut found.libraries, libraries.as_slice()), (&mut found.archives, runtime::ARCHIVES), (&mut found.objects, runtime::OBJECTS)]
     {
         for (name, packages) in names {
             if let Some(path) = asker.file(name)? {
                 let digest = HEXLOWER.encode(digest(&path, files)?.as_bytes());
                 list.push(RuntimeFile { name: (*name).to_owned(), path, digest });
             } else if let Some(packages) = packages {
-                return Err(HostError::Incomplete { path: asker.resolved.compiler.clone(), part: (*name).to_owned(), packages });
+                return Err(asker.incomplete(name, packages));
             }
         }
     }
@@ -118,8 +134,7 @@ fn see_headers(asker: &mut Asker<'_>, files: &mut Vec<FileState>) -> Result<(), 
         }
         Err(error) => {
             let missing = runtime::HEADERS.iter().find(|header| ask(std::slice::from_ref(header)).is_err());
-            let path = asker.resolved.compiler.clone();
-            Err(missing.map_or(error, |(part, packages)| HostError::Incomplete { path, part: (*part).to_owned(), packages }))
+            Err(missing.map_or(error, |(part, packages)| asker.incomplete(part, packages)))
         }
     }
 }
@@ -128,11 +143,12 @@ fn see_headers(asker: &mut Asker<'_>, files: &mut Vec<FileState>) -> Result<(), 
 fn identify(resolved: &Resolved, search: &HostSearch, scratch: &Path) -> Result<(PathBuf, Vec<String>, Family), HostError> {
     let broken = |reason: String| HostError::Broken { path: resolved.compiler.clone(), reason };
     let native = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let target = machine::foreign(search.machine).map_or(native.clone(), |machine| format!("{machine}-unknown-linux-gnu"));
     // Without the snapshot it would read CC, CFLAGS and two dozen others from this process's environment.
     let mut build = cc::Build::new();
     // Set, if empty, flags of the caller's make it leave out its own (`-Wall -Wextra`).
     build.set_envs_snapshot(environment(search, scratch).into_iter().chain([("CXXFLAGS".into(), OsString::new())]));
-    build.cpp(true).target(&native).host(&native).opt_level(0).debug(false).out_dir(scratch);
+    build.cpp(true).target(&target).host(&native).opt_level(0).debug(false).out_dir(scratch);
     build
         .cargo_output(false)
         .cargo_metadata(false)
@@ -207,8 +223,13 @@ impl Asker<'_> {
             "cc1plus" => "the C++ compiler proper: `g++` on Debian and Ubuntu, `gcc-c++` on Fedora and RHEL",
             _ => "`binutils`",
         };
-        let missing = || HostError::Incomplete { path: self.resolved.compiler.clone(), part: name.to_owned(), packages };
-        found.filter(|path| path.is_file()).ok_or_else(missing)
+        found.filter(|path| path.is_file()).ok_or_else(|| self.incomplete(name, packages))
+    }
+
+    /// The error for a part that is not there; `packages` have it for this machine.
+    fn incomplete(&self, part: &str, packages: &'static str) -> HostError {
+        let packages = machine::foreign(self.search.machine).map_or(packages, machine::packages);
+        HostError::Incomplete { path: self.resolved.compiler.clone(), part: part.to_owned(), packages }
     }
 
     /// The file of the compiler's library directories that is called `name`.

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
+use kiln_object::elf::Machine;
 use kiln_object::{archive, elf};
 use serde::{Deserialize, Serialize};
 
+use super::machine;
 use crate::names::NameSet;
 
 /// One file of the host's runtime.
@@ -46,7 +48,7 @@ const C: Option<&str> = Some(C_PACKAGES);
 pub(super) const HEADERS: &[(&str, &str)] = &[("cstddef", CXX_PACKAGES), ("stdio.h", C_PACKAGES)];
 
 /// The small ones of the C library have been empty since glibc 2.34 and are not always there.
-pub(super) const LIBRARIES: Names = &[
+const LIBRARIES: Names = &[
     ("libstdc++.so.6", CXX),
     ("libm.so.6", C),
     ("libgcc_s.so.1", CXX),
@@ -54,11 +56,13 @@ pub(super) const LIBRARIES: Names = &[
     ("libpthread.so.0", None),
     ("libdl.so.2", None),
     ("librt.so.1", None),
-    #[cfg(target_arch = "x86_64")]
-    ("ld-linux-x86-64.so.2", C),
-    #[cfg(target_arch = "aarch64")]
-    ("ld-linux-aarch64.so.1", C),
 ];
+
+/// The shared libraries of a processor, the loader among them.
+pub(super) fn libraries(machine: Option<Machine>) -> Vec<(&'static str, Option<&'static str>)> {
+    let loader = machine.and_then(machine::loader).map(|loader| (loader, C));
+    LIBRARIES.iter().copied().chain(loader).collect()
+}
 
 /// The compiler's support library.
 const SUPPORT: &str = "libgcc.a";

@@ -3,17 +3,23 @@
 //! Whoever renews the catalog runs this, and whoever pins a release that the catalog does not have: it reads whole wheels. What it
 //! makes is a pure function of the wheels.
 
+mod cuda;
 mod exports;
+mod registry;
 mod render;
 mod torch;
+mod tvm_ffi;
 mod wheel;
 
-use crate::index::WheelName;
-
-pub use self::render::render_torch;
+pub use self::cuda::{MadeCudaWheel, cuda_components, make_cuda_wheel};
+pub use self::registry::{Listing, Registry};
+pub use self::render::{render_cuda, render_names, render_torch, render_tvm_ffi};
 pub(crate) use self::torch::libraries;
 pub use self::torch::{MadeRelease, make_release};
+pub use self::tvm_ffi::{MadeTvmFfi, make_tvm_ffi};
 pub use self::wheel::WholeWheel;
+
+use crate::index::WheelName;
 
 /// Why no entry can be made of a wheel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +32,6 @@ pub struct MakeError {
 }
 
 /// The platform of a wheel, from its file name.
-fn platform(file_name: &str) -> Option<&'static str> {
-    WheelName::parse(file_name)?.system()
+fn platform(file: &str) -> Option<&'static str> {
+    WheelName::parse(file)?.system()
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use kiln_backend::Machine;
 use kiln_format::variant::{Compute, Cpu, Os};
 use kiln_format::{BackendName, Diagnostic, MajorMinor, SourceFile, Span, Version, render};
 use serde::Deserialize;
@@ -39,6 +40,16 @@ impl Target {
             of(Cpu::X86_64, Os::Windows),
         ]
     };
+}
+
+impl Target {
+    /// The processor as object files name it.
+    pub fn machine(self) -> Machine {
+        match self.cpu {
+            Cpu::X86_64 => Machine::X86_64,
+            Cpu::Aarch64 => Machine::AARCH64,
+        }
+    }
 }
 
 impl fmt::Display for Target {

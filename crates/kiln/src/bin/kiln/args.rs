@@ -38,6 +38,9 @@ pub(crate) struct Global {
     /// Where toolchains and other shared things are kept
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
+    /// System that variants are for, such as `aarch64-linux`, instead of this one
+    #[arg(long, global = true, value_name = "SYSTEM")]
+    pub(crate) target: Option<String>,
     /// When to colour messages
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,

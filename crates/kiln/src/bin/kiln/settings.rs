@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     torch_index: Option<String>,
     cache_dir: Option<PathBuf>,
     /// The machine.
+    pub(crate) machine: Target,
+    /// What variants are for.
     pub(crate) target: Target,
 }
 
@@ -51,7 +53,8 @@ impl Settings {
         // Variants call macOS by the name of its kernel.
         let os = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
         let machine = format!("{}-{os}", std::env::consts::ARCH);
-        let target = machine.parse().map_err(|error| Failure::new("system", format!("Kiln does not build on this machine: {error}")))?;
+        let machine = machine.parse().map_err(|error| Failure::new("system", format!("Kiln does not build on this machine: {error}")))?;
+        let target = global.target.as_deref().map_or(Ok(machine), parse_target)?;
         let absolute = |path: &PathBuf| environment.current_dir.join(path);
         Ok(Self {
             environment: environment.clone(),
@@ -60,6 +63,7 @@ impl Settings {
             index: global.index.clone(),
             torch_index: global.torch_index.clone(),
             cache_dir: global.cache_dir.as_ref().map(absolute).or_else(|| environment.cache_dir()),
+            machine,
             target,
         })
     }
@@ -220,6 +224,14 @@ pub(crate) fn size(text: &str) -> Option<u64> {
         Some(_) => return None,
     };
     whole.parse::<u64>().ok()?.checked_mul(unit)?.checked_add(unit / 10 * tenths)
+}
+
+/// What `--target` names.
+fn parse_target(text: &str) -> Result<Target, Failure> {
+    text.parse().map_err(|error| {
+        let known: Vec<String> = Target::ALL.iter().map(Target::to_string).collect();
+        Failure::usage(format!("`--target`: {error}")).hint(format!("the systems are {}", known.join(", ")))
+    })
 }
 
 #[cfg(test)]

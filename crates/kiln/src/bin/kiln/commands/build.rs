@@ -41,6 +41,10 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         MessageFormat::Json => json.event(event),
     };
 
+    if settings.target.os != settings.machine.os {
+        return Err(Failure::new("system", format!("{} cannot be built for on {}", settings.target, settings.machine))
+            .hint("kernels for another operating system are built on one of its machines"));
+    }
     let cache_dir = settings.cache_dir(Some(&checked.project.root))?;
     let network = || settings.network(&cache_dir, Some((root, &checked.project.settings)));
     let fetching = |event| report(&Event::Fetch(event));

@@ -1,0 +1,27 @@
+//! Entries of tvm-ffi.
+
+use anyhow::bail;
+use kiln_toolchain::make_catalog::{Registry, make_tvm_ffi};
+
+use super::PLATFORMS;
+use super::files::{Made, wheel_for};
+
+/// Downloads and reads one wheel a platform. Which Python it is for does not matter: headers and library are the same.
+pub(super) fn make(registry: &Registry<'_>, version: &str, made: &mut Made) -> anyhow::Result<()> {
+    let listing = registry.list("apache-tvm-ffi")?;
+    let mut found = 0;
+    for platform in PLATFORMS {
+        let Some(file) = wheel_for(&listing, &format!("apache_tvm_ffi-{version}-cp311-cp311-"), platform) else { continue };
+        println!("reading {file}");
+        let scratch = tempfile::tempdir()?;
+        let wheel = registry.download(&listing, file, scratch.path())?;
+        let entry = make_tvm_ffi(&wheel, scratch.path())?;
+        made.names.insert(entry.release.names.clone(), entry.names_file);
+        made.tvm_ffi.push(entry.release);
+        found += 1;
+    }
+    if found == 0 {
+        bail!("the index has no wheel of it for Python 3.11");
+    }
+    Ok(())
+}
