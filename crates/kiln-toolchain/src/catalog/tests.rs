@@ -6,14 +6,37 @@ fn the_embedded_catalog_has_the_releases_that_are_supported() {
     let shown: Vec<String> = catalog
         .releases()
         .iter()
-        .map(|release| format!("{} {} {} {}", release.version, release.platform, release.cuda.as_ref().unwrap(), release.cxx_level))
+        .map(|release| {
+            format!(
+                "{} {} {} {}",
+                release.version,
+                release.platform,
+                release.cuda.as_ref().map_or("none", Version::as_str),
+                release.cxx_level
+            )
+        })
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @r"
+    2.11.0 darwin-aarch64 none gnu++17
+    2.11.0 linux-aarch64 13.0 gnu++17
     2.11.0 linux-x86_64 13.0 gnu++17
+    2.11.0 windows-x86_64 none gnu++17
+    2.12.1 darwin-aarch64 none gnu++20
+    2.12.1 linux-aarch64 13.0 gnu++20
     2.12.1 linux-x86_64 13.0 gnu++20
+    2.12.1 windows-x86_64 none gnu++20
+    2.13.0 darwin-aarch64 none gnu++20
+    2.13.0 linux-aarch64 13.0 gnu++20
     2.13.0 linux-x86_64 13.0 gnu++20
+    2.13.0 windows-x86_64 none gnu++20
+    2.14.1 darwin-aarch64 none gnu++20
+    2.14.1 linux-aarch64 13.0 gnu++20
     2.14.1 linux-x86_64 13.0 gnu++20
+    2.14.1 windows-x86_64 none gnu++20
+    2.15.0 darwin-aarch64 none gnu++20
+    2.15.0 linux-aarch64 13.2 gnu++20
     2.15.0 linux-x86_64 13.2 gnu++20
+    2.15.0 windows-x86_64 none gnu++20
     ");
 }
 
@@ -29,8 +52,8 @@ fn damaged_catalogs_are_refused() {
     let entry = EMBEDDED.find("[[torch]]").map(|start| &EMBEDDED[start..]).unwrap();
     let first = entry[9..].find("[[torch]]").map(|end| &entry[..end + 9]).unwrap();
     let message = |text: &str| Catalog::parse(text).unwrap_err().to_string();
-    insta::assert_snapshot!(message(&format!("{first}{first}")), @"the catalog is damaged: torch 2.11.0 for linux-x86_64 has two entries");
-    insta::assert_snapshot!(message(&first.replace("gnu++17", "c++9")), @"the catalog is damaged: torch 2.11.0 for linux-x86_64: `c++9` is no language level");
+    insta::assert_snapshot!(message(&format!("{first}{first}")), @"the catalog is damaged: torch 2.11.0 for darwin-aarch64 has two entries");
+    insta::assert_snapshot!(message(&first.replace("gnu++17", "c++9")), @"the catalog is damaged: torch 2.11.0 for darwin-aarch64: `c++9` is no language level");
     insta::assert_snapshot!(message(&first.replace("size = ", "length = ")), @"the catalog is damaged: unknown field `length`, expected one of `version`, `platform`, `wheel`, `size`, `sha256`, `record_sha256`, `cuda`, `cxx`, `license`, `names`");
 }
 

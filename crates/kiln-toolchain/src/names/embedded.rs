@@ -27,21 +27,44 @@ mod tests {
         for (name, content) in FILES.iter().filter(|(name, _)| name.starts_with("torch-")) {
             assert!(content.len() < 300_000, "{name}: {}", content.len());
             let libraries = super::super::decode(content).unwrap();
-            let sonames: Vec<&str> = libraries.iter().map(|library| library.soname.as_str()).collect();
-            assert_eq!(sonames, crate::make_catalog::libraries("linux-x86_64"), "{name}");
+            let [platform] = ["linux-x86_64", "linux-aarch64", "darwin-aarch64", "windows-x86_64"]
+                .map(|platform| name.ends_with(&format!("-{platform}.names")).then_some(platform))
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()[..]
+            else {
+                panic!("{name}")
+            };
+            let called: Vec<&str> = libraries.iter().map(|library| library.soname.as_str()).collect();
+            let files: Vec<&str> = called.iter().map(|name| name.trim_start_matches("@rpath/")).collect();
+            let all = crate::make_catalog::libraries(platform);
+            // Those of CUDA are in the wheels for Linux only, and not in all of them.
+            assert!(files == all || files == all[..3], "{name}: {called:?}");
             let offered = |wanted: &str| -> Vec<&str> {
                 libraries.iter().filter(|library| library.offers(wanted)).map(|library| library.soname.as_str()).collect()
             };
-            assert_eq!(
-                offered("_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"),
-                ["libc10.so"],
-                "{name}"
-            );
-            assert_eq!(offered("_ZN2at4_ops4relu4callERKNS_6TensorE"), ["libtorch_cpu.so"], "{name}");
-            assert_eq!(offered("aoti_torch_call_dispatcher"), ["libtorch_cpu.so"], "{name}");
-            assert_eq!(offered("_ZN3c104cuda20getCurrentCUDAStreamEa"), ["libc10_cuda.so"], "{name}");
+            let cpu = called[2..3].to_vec();
+            assert_eq!(offered("aoti_torch_call_dispatcher"), cpu, "{name}");
+            if platform.starts_with("windows") {
+                assert_eq!(offered("?call@relu@_ops@at@@SA?AVTensor@3@AEBV43@@Z"), cpu, "{name}");
+                assert_eq!(offered("_ZN2at4_ops4relu4callERKNS_6TensorE"), <[&str; 0]>::default(), "{name}");
+                continue;
+            }
+            assert_eq!(offered(string(platform)), called[..1], "{name}");
+            assert_eq!(offered("_ZN2at4_ops4relu4callERKNS_6TensorE"), cpu, "{name}");
+            let cuda = if called.len() > 3 { &["libc10_cuda.so"][..] } else { &[] };
+            assert_eq!(offered("_ZN3c104cuda20getCurrentCUDAStreamEa"), cuda, "{name}");
             assert_eq!(offered("_ZN3c104goneEi"), <[&str; 0]>::default(), "{name}");
             assert_eq!(offered("_ZNSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEEC1Ev"), <[&str; 0]>::default(), "{name}");
+        }
+    }
+
+    /// A constructor of `c10::Error`, which takes the string of the platform's C++ library.
+    fn string(platform: &str) -> &'static str {
+        if platform.starts_with("darwin") {
+            "_ZN3c105ErrorC1ENS_14SourceLocationENSt3__112basic_stringIcNS2_11char_traitsIcEENS2_9allocatorIcEEEE"
+        } else {
+            "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
         }
     }
 }

@@ -502,10 +502,15 @@ static void moves(void (*move)(void *, void *), void (*move_base)(void *, void *
   CHECK(!std::strcmp(inline_to.what(), "x") && !std::strcmp(inline_from.what(), "y"));
 }
 
+// An emulator adds a line of its own about the signal.
+static bool begins(const std::string &said, const char *with) {
+  return said.compare(0, std::strlen(with), with) == 0;
+}
+
 static void ends() {
   std::string said;
   int status = in_child(said, [] { assert_fail("file.h", 3, "function", "condition"); });
-  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && said == "file.h:3: function: Assertion 'condition' failed.\n");
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && begins(said, "file.h:3: function: Assertion 'condition' failed.\n"));
   status = in_child(said, [] {
     std::set_terminate([] {
       say("terminated");
@@ -513,7 +518,7 @@ static void ends() {
     });
     call_terminate(nullptr);
   });
-  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && said == "terminated");
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && begins(said, "terminated"));
 }
 
 extern "C" __attribute__((visibility("default"))) int check(const char *dir) {

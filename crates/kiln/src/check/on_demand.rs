@@ -222,7 +222,11 @@ impl Checker<'_> {
             },
             _ => None,
         });
-        let names = TorchNames::of_catalog(&self.catalog, framework, variant.and_then(torch_of))?;
+        let cpu = match variant {
+            Some(Variant::Arch(arch)) => Some(arch.cpu),
+            _ => None,
+        };
+        let names = TorchNames::of_catalog(&self.catalog, cpu, framework, variant.and_then(torch_of))?;
         let origins = Origins::default();
         let known_names = |soname: &str, name: &str| names.exports(soname, name);
         let expected = Expectation {
