@@ -9,7 +9,8 @@ use crate::args::ReportFormat;
 use crate::exit::{Exit, Failure};
 
 pub(super) fn run(context: &Context<'_>, verbose: bool, format: ReportFormat) -> Result<Exit, Failure> {
-    let entries = context.provisioner.list();
+    let mut entries = context.provisioner.list();
+    entries.retain(|entry| entry.release.platform == context.platform);
     let stored = if verbose { context.provisioner.stored() } else { Vec::new() };
     context.printer.stdout(|out| match format {
         ReportFormat::Json => {
