@@ -124,3 +124,41 @@ fn a_compile_error_is_passed_through() {
     assert!(output.unwrap().contains("#error no luck"));
     assert_eq!(tree.leftovers(), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn what_no_depfile_lists_is_an_input_all_the_same() {
+    let tree = Tree::empty("project");
+    tree.write("include/here.h", "#define HERE 1\n");
+    tree.write("src/a.c", "#if __has_include(<later.h>)\nint later;\n#endif\n#include <here.h>\nint a = HERE;\n");
+    tree.write("src/b.c", "asm(\".incbin \\\"data.bin\\\"\");\n");
+    tree.write("src/c.c", "#include <stddef.h>\nsize_t c;\n");
+    tree.write("data.bin", "one");
+    let sources = ["a.c", "b.c", "c.c"];
+    let built = |tree: &Tree| build(tree, &sources).reasons();
+    built(&tree);
+    assert_eq!(built(&tree), []);
+    let appeared = |label: &str, input: &str| (label.to_owned(), Reason::InputAppeared { input: input.to_owned() });
+    tree.write("include/later.h", "\n");
+    assert_eq!(built(&tree), [appeared("a.c", "project:include/later.h")]);
+    tree.remove("include/later.h");
+    assert_eq!(built(&tree), [("a.c".to_owned(), Reason::InputMissing { input: "project:include/later.h".to_owned() })]);
+    tree.write("data.bin", "two");
+    assert_eq!(built(&tree), [("b.c".to_owned(), Reason::InputChanged { input: "project:data.bin".to_owned() })]);
+    // In front of the system's own.
+    tree.write("include/stddef.h", "typedef int size_t;\n");
+    assert_eq!(built(&tree), [appeared("c.c", "project:include/stddef.h")]);
+    // Beside nobody who asks for it.
+    tree.write("include/unrelated.h", "\n");
+    tree.write("src/here.h", "#define HERE 2\n");
+    assert_eq!(built(&tree), [], "brackets do not look beside the file");
+}
+
+#[test]
+fn a_file_that_nobody_can_name_makes_a_step_run_each_time() {
+    let tree = Tree::empty("project");
+    tree.write("src/a.c", "#define FILE \"data.bin\"\nasm(\".incbin \\\"\" FILE \"\\\"\");\n");
+    tree.write("data.bin", "one");
+    for _ in 0..2 {
+        assert_eq!(build(&tree, &["a.c"]).ran(), ["a.c"]);
+    }
+}
