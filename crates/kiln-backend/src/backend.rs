@@ -158,3 +158,10 @@ pub struct WrongCode {
     /// What the author can do about it.
     pub hint: Option<String>,
 }
+
+impl WrongCode {
+    /// A stable name for programs and searches.
+    pub fn code(&self) -> &'static str {
+        "device-code"
+    }
+}

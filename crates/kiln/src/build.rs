@@ -460,7 +460,7 @@ fn verify_code(prepared: &Prepared<'_>, variant: &PlannedVariant, library: &Path
     })?;
     backend
         .verify(&variant.components, &bytes)
-        .map_err(|wrong| Some(Report { code: "device-code", message: wrong.message, causes: Vec::new(), hint: wrong.hint }))
+        .map_err(|wrong| Some(Report { code: wrong.code(), message: wrong.message, causes: Vec::new(), hint: wrong.hint }))
 }
 
 /// Runs the checks on a variant's directory and tells what they say. False: it must not be put in place.

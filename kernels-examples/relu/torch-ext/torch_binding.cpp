@@ -16,4 +16,11 @@ TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CPU, ops) {
 }
 #endif
 
+#if defined(CUDA_KERNEL)
+TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CUDA, ops) {
+  ops.impl("relu", &relu);
+  ops.impl("relu_backward", &relu_backward);
+}
+#endif
+
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)

@@ -260,7 +260,10 @@ mod tests {
     fn the_built_in_matrix_is_sound() {
         let matrix = Matrix::builtin().unwrap();
         let rows = |kiln_only| matrix.rows.iter().filter(|row| row.kiln_only == kiln_only).map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(rows(true), ["torch 2.14 cpu", "torch 2.14 cuda 13.0", "torch 2.15 cpu", "torch 2.15 cuda 13.2"]);
+        assert_eq!(
+            rows(true),
+            ["torch 2.11 cuda 13.0", "torch 2.14 cpu", "torch 2.14 cuda 13.0", "torch 2.15 cpu", "torch 2.15 cuda 13.2"]
+        );
         assert_eq!(matrix.peer_only().rows.len(), rows(false).len());
         assert_eq!(
             matrix.targets().iter().map(ToString::to_string).collect::<Vec<_>>(),
