@@ -1,6 +1,6 @@
 //! What a component is compiled for.
 //!
-//! Rules and default lists: `docs/backends.md`. The names are CUDA's own: a capability such as `9.0a` gives a cubin for `sm_90a`,
+//! The rules and the default lists are those of the peer, but that a plain entry beside a suffixed one stays. The names are CUDA's own: a capability such as `9.0a` gives a cubin for `sm_90a`,
 //! with `+PTX` also PTX for `compute_90a`.
 
 use std::str::FromStr;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use kiln_backend::fatbin::{self, ImageKind};
+use kiln_backend::fatbin::{self, Fatbin, ImageKind};
 use kiln_backend::{CudaCapability, CudaSuffix, MajorMinor, WrongCode};
 
 /// The first toolkit whose images say which suffix they are for.
@@ -41,6 +41,11 @@ pub(crate) struct Planned {
 pub(crate) fn verify(planned: &[Planned], toolkit: MajorMinor, extension: &[u8]) -> Result<(), WrongCode> {
     let wrong = |message: String| WrongCode { message, hint: None };
     let found = fatbin::of_elf(extension).map_err(|cause| wrong(format!("the device code cannot be read: {cause}")))?;
+    compare(planned, toolkit, &found)
+}
+
+fn compare(planned: &[Planned], toolkit: MajorMinor, found: &[Fatbin]) -> Result<(), WrongCode> {
+    let wrong = |message: String| WrongCode { message, hint: None };
     let has_suffix = toolkit >= SUFFIXES;
     let found: Vec<BTreeSet<Code>> = found
         .iter()
@@ -98,5 +103,64 @@ fn list(codes: &BTreeSet<Code>) -> String {
     match codes.is_empty() {
         true => "nothing".to_owned(),
         false => codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_backend::fatbin::{Image, Packing};
+
+    use super::*;
+
+    fn planned(capabilities: &str) -> Planned {
+        let capabilities = capabilities.split(' ').map(|entry| entry.parse().unwrap()).collect();
+        Planned { capabilities, open: false, relocatable: false }
+    }
+
+    /// A fatbin by the names of its images: `sm_90a`, `compute_90`.
+    fn fatbin(images: &str) -> Fatbin {
+        let image = |name: &str| {
+            let (kind, arch) = name.split_once('_').unwrap();
+            let digits = arch.trim_end_matches(['a', 'f']);
+            Image {
+                kind: if kind == "sm" { ImageKind::Cubin } else { ImageKind::Ptx },
+                arch: digits.parse().unwrap(),
+                suffix: arch.strip_prefix(digits).and_then(|rest| rest.chars().next()),
+                packing: Packing::None,
+                size: 1,
+            }
+        };
+        Fatbin { images: images.split(' ').filter(|name| !name.is_empty()).map(image).collect() }
+    }
+
+    fn said(planned: &[Planned], found: &[&str]) -> Option<String> {
+        let found: Vec<Fatbin> = found.iter().map(|images| fatbin(images)).collect();
+        compare(planned, MajorMinor::new(13, 2), &found).err().map(|wrong| wrong.message)
+    }
+
+    #[test]
+    fn what_is_inside_must_be_what_was_planned() {
+        let plan = [planned("8.0 9.0a"), planned("12.0+PTX")];
+        assert_eq!(said(&plan, &["sm_80 sm_90a", "sm_120 compute_120"]), None);
+        assert_eq!(said(&plan, &["compute_120 sm_120", "sm_90a sm_80", "sm_80 sm_90a"]), None, "units in any number and order");
+        let missing = said(&plan, &["sm_80 sm_90a", "sm_120"]).unwrap();
+        assert!(missing.starts_with("the extension has no code for `compute_120`, which was planned"), "{missing}");
+        assert!(said(&plan, &[]).unwrap().ends_with("inside is nothing"), "a build without any code");
+        let plain = said(&plan, &["sm_80 sm_90", "sm_120 compute_120"]).unwrap();
+        assert!(plain.starts_with("the extension has no code for `sm_90a`"), "{plain}");
+        let surplus = said(&plan, &["sm_80 sm_90a sm_100", "sm_120 compute_120"]);
+        assert_eq!(surplus.unwrap(), "the extension has code for `sm_100`, which was not planned");
+        let hidden = said(&plan, &["sm_80 sm_90a", "sm_80", "sm_120 compute_120"]).unwrap();
+        assert_eq!(hidden, "a unit of the extension has code for `sm_80` alone, which no component plans");
+    }
+
+    #[test]
+    fn flags_and_device_links_may_add_and_join() {
+        let open = [Planned { open: true, ..planned("8.0") }];
+        assert_eq!(said(&open, &["sm_80 sm_100"]), None);
+        assert!(said(&open, &["sm_100"]).is_some());
+        let linked = [Planned { relocatable: true, ..planned("8.0") }, planned("9.0")];
+        assert_eq!(said(&linked, &["sm_80", "sm_90", "sm_80 sm_90"]), None);
+        assert!(compare(&[planned("9.0a")], MajorMinor::new(12, 6), &[fatbin("sm_90")]).is_ok(), "older toolkits do not say the suffix");
     }
 }

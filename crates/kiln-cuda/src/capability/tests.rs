@@ -1,4 +1,4 @@
-//! The table of `backends.md`, and what the rules beside it say.
+//! Each rule by the lists that tell it from others, written by hand.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn defaults_of_each_toolkit() {
     );
 }
 
-/// Every row of the table in `backends.md` with a toolkit for its target.
+/// With a toolkit for the target of each.
 #[test]
 fn the_loose_intersection() {
     for (listed, toolkit, expected) in [
