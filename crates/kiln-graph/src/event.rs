@@ -11,6 +11,15 @@ use crate::step::StepId;
 pub enum Reason {
     /// It never ran to its end here with these arguments.
     NoRecord,
+    /// The program is another one than when the step of this name last ran for these targets.
+    ToolChanged,
+    /// Arguments or environment differ from those with which the step of this name last ran for these targets.
+    ArgumentsChanged {
+        /// What is new.
+        added: Vec<String>,
+        /// What is gone.
+        removed: Vec<String>,
+    },
     /// The content of an input differs from what the last run read.
     InputChanged {
         /// The input, as `root:path`.

@@ -17,6 +17,7 @@
 //! | `depfile`, `inputs` | what a compiler says it read |
 //! | `scan`, `search`, `trace` | what it looked for beside that: **what else has to stay as it is** |
 //! | `cache`, `reuse` | results of other projects, checkouts and variants: **what enters which key, and why** |
+//! | `last` | what is different about a step that has no record |
 //! | `memory` | how much steps may take together, and what becomes of one that was killed |
 //! | `process`, `room` | programs in groups of their own, in directories of their own |
 //! | `workdir`, `interrupt`, `outcome`, `event` | the lock and what is kept, how to stop, what happened |
@@ -32,6 +33,7 @@ mod fingerprint;
 mod graph;
 mod inputs;
 mod interrupt;
+mod last;
 mod memory;
 mod outcome;
 mod place;

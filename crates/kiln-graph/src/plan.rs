@@ -104,7 +104,7 @@ impl Graph {
     }
 }
 
-fn action(action: &Action) -> PlanAction {
+pub(crate) fn action(action: &Action) -> PlanAction {
     match action {
         Action::Run(program) => {
             let name = program.path.file_name().unwrap_or(program.path.as_os_str());

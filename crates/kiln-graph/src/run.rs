@@ -66,6 +66,8 @@ pub(crate) struct Run<'a> {
     pub(crate) scans: Scans,
     pub(crate) reuse: Reuse,
     memory: Gate,
+    /// For each target, which steps it needs; made when first asked for.
+    pub(crate) closures: OnceLock<Vec<BTreeSet<usize>>>,
 }
 
 /// Takes what happens while a step is brought up to date.
@@ -129,6 +131,7 @@ impl<'a> Run<'a> {
             scans: Scans::new(words.into_iter().collect()),
             reuse: Reuse::new(cache),
             memory: Gate::new(memory_mib),
+            closures: OnceLock::new(),
             graph,
             work_dir,
             interrupt,
@@ -162,6 +165,7 @@ impl<'a> Run<'a> {
                 let _ = self.products[index].set(product);
                 return Settled::UpToDate;
             }
+            Verdict::Dirty(Reason::NoRecord) => self.why_new(index, node),
             Verdict::Dirty(reason) => reason,
         };
         let cacheable = self.cacheable(node);
@@ -170,7 +174,10 @@ impl<'a> Run<'a> {
                 Look::WaitFor(other) => return Settled::Waits(other),
                 Look::Nothing => {}
                 Look::Found(found) => match self.restore(index, &found) {
-                    Ok(Some(output)) => return Settled::Restored { reason, origin: found.origin, output },
+                    Ok(Some(output)) => {
+                        self.keep_last(index, node);
+                        return Settled::Restored { reason, origin: found.origin, output };
+                    }
                     Ok(None) => {}
                     // A full disk, say: the step itself will say it better.
                     Err(error) => tracing::debug!("cannot restore `{}`: {error}", node.id),
@@ -194,6 +201,9 @@ impl<'a> Run<'a> {
         }
         if let Some(step) = &cacheable {
             self.ran(step);
+        }
+        if ran.result.is_ok() {
+            self.keep_last(index, node);
         }
         Settled::Ran(ran)
     }

@@ -4,6 +4,7 @@
 //! <work dir>/lock                  locked by the one process that uses the directory; holds its process id
 //! <work dir>/out/<step id>/<name>  outputs, each directory made elsewhere and renamed whole
 //! <work dir>/records/<step id>     what the run that made these outputs read and wrote
+//! <work dir>/last/<digest>         what a step of some name was like when it last ran, to say what is different
 //! <work dir>/runs/<graph id>       ids of the steps of a graph that was run; its mtime is the last run
 //! <work dir>/tmp/<unique>/         one step that is running: outputs, console output, its temporary files
 //! ```

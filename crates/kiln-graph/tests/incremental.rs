@@ -430,3 +430,21 @@ fn a_record_is_refreshed_so_that_old_files_are_not_read_again() {
     assert_eq!(records(), before, "nothing to refresh");
     assert_eq!(app(&tree.project.graph()).name, "app");
 }
+
+#[test]
+fn what_is_different_about_a_step_is_said() {
+    let tree = Tree::new();
+    let build = |tool: &str, tag: &str| {
+        let mut graph = tree.project.empty_graph();
+        let mut step = tree.project.compile("a.c");
+        let Action::Run(program) = &mut step.action else { unreachable!() };
+        program.tool = tool.to_owned();
+        program.args.extend(["--tag".into(), tag.into()]);
+        graph.add(step).unwrap();
+        tree.run_graph(&graph, config(1)).reasons().into_iter().map(|(_, reason)| reason).collect::<Vec<_>>()
+    };
+    assert_eq!(build("1", "x"), [Reason::NoRecord]);
+    assert_eq!(build("1", "y"), [Reason::ArgumentsChanged { added: vec!["y".to_owned()], removed: vec!["x".to_owned()] }]);
+    assert_eq!(build("2", "y"), [Reason::ToolChanged]);
+    assert_eq!(build("1", "x"), []);
+}

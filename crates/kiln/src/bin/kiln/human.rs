@@ -296,6 +296,15 @@ fn because(reason: &Reason) -> String {
     match reason {
         Reason::NoRecord => "never ran with these arguments".to_owned(),
         Reason::InputChanged { input } => format!("`{input}` changed"),
+        Reason::ToolChanged => "the program is another one".to_owned(),
+        Reason::ArgumentsChanged { added, removed } => {
+            let list = |what: &str, words: &[String]| match words {
+                [] => None,
+                words => Some(format!("{what} {}", quoted(words))),
+            };
+            let changes: Vec<String> = list("new:", added).into_iter().chain(list("gone:", removed)).collect();
+            changes.join(", ")
+        }
         Reason::InputAppeared { input } => format!("`{input}` is new"),
         Reason::InputMissing { input } => format!("`{input}` is gone"),
         Reason::OutputMissing { output } => format!("its output `{output}` is gone"),
