@@ -75,7 +75,25 @@ fn set(dir: &Path, state: State) {
 }
 
 /// The arguments of all builds. One job, so that the order of events is always the same.
-const BUILD: [&str; 4] = ["build", "--message-format", "json", "-j1"];
+const BUILD: [&str; 3] = ["build", "--message-format", "json"];
+
+/// Where steps may take their outputs from, as an option of a build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cache {
+    /// The user's cache, which the undisturbed builds have filled.
+    Filled,
+    /// Nowhere: every step runs.
+    None,
+}
+
+impl Cache {
+    fn args(self) -> &'static [&'static str] {
+        match self {
+            Self::Filled => &["-j1"],
+            Self::None => &["-j1", "--no-cache"],
+        }
+    }
+}
 
 /// When a build is killed: after the event of this number, and after as much time more.
 #[derive(Clone, Copy, Debug)]
@@ -85,8 +103,8 @@ struct Point {
 }
 
 /// Starts a build and kills it at `point`. Gives the last event that it told before.
-fn kill_at(sandbox: &Sandbox, dir: &Path, point: Point) -> Option<String> {
-    let mut child = sandbox.kiln(dir, &BUILD).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+fn kill_at(sandbox: &Sandbox, dir: &Path, cache: Cache, point: Point) -> Option<String> {
+    let mut child = sandbox.kiln(dir, &BUILD).args(cache.args()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let last = lines.nth(point.event).map(|line| reason(&line.unwrap()));
     if point.delay > Duration::ZERO {
@@ -148,6 +166,7 @@ struct Field {
     sandbox: Sandbox,
     dir: PathBuf,
     clean: BTreeMap<State, PathBuf>,
+    cache: Cache,
     tally: Tally,
 }
 
@@ -155,7 +174,7 @@ impl Field {
     /// Kills the build from `from` (nothing built if none) to `to` at `point`; checks what is left, and that the next build heals it.
     fn survive(&mut self, from: Option<State>, to: State, point: Point) {
         set(&self.dir, to);
-        if let Some(last) = kill_at(&self.sandbox, &self.dir, point) {
+        if let Some(last) = kill_at(&self.sandbox, &self.dir, self.cache, point) {
             *self.tally.kinds.entry(last).or_default() += 1;
         }
         self.tally.kills += 1;
@@ -165,7 +184,7 @@ impl Field {
 
         let heal = if to == State::Broken { State::B } else { to };
         set(&self.dir, heal);
-        let run = self.sandbox.build(&self.dir, &["-j1"]);
+        let run = self.sandbox.build(&self.dir, self.cache.args());
         assert_eq!(run.reason("variant-finished").len(), 1);
         tree::assert_equal(&self.clean[&heal].join("build"), &self.dir.join("build"));
         assert_eq!(fs::read_dir(self.dir.join(".kiln/tmp")).unwrap().count(), 0, "temporary files after a kill at {point:?}");
@@ -174,7 +193,8 @@ impl Field {
     /// What an undisturbed build to `state` tells: each event's reason, and how long it was the last one.
     fn rehearse(&self, state: State) -> Vec<(String, Duration)> {
         set(&self.dir, state);
-        let mut child = self.sandbox.kiln(&self.dir, &BUILD).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            self.sandbox.kiln(&self.dir, &BUILD).args(self.cache.args()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let told: Vec<_> = lines.map(|line| (reason(&line.unwrap()), Instant::now())).collect();
         child.wait().unwrap();
@@ -185,33 +205,62 @@ impl Field {
 
 #[test]
 fn a_killed_build_loses_nothing() {
+    loses_nothing(
+        Cache::None,
+        &[
+            "build-finished",
+            "error",
+            "graph-finished",
+            "graph-started",
+            "step-failed",
+            "step-finished",
+            "step-skipped",
+            "step-started",
+            "step-up-to-date",
+            "target-finished",
+            "variant-failed",
+            "variant-finished",
+        ],
+    );
+}
+
+#[test]
+fn a_killed_build_from_the_cache_loses_nothing() {
+    loses_nothing(
+        Cache::Filled,
+        &[
+            "build-finished",
+            "error",
+            "graph-finished",
+            "graph-started",
+            "step-failed",
+            "step-finished",
+            "step-restored",
+            "step-skipped",
+            "step-started",
+            "step-up-to-date",
+            "target-finished",
+            "variant-failed",
+            "variant-finished",
+        ],
+    );
+}
+
+/// Kills builds, at least 60, with each of the `expected` kinds of event hit [`HITS`] times.
+fn loses_nothing(cache: Cache, expected: &[&str]) {
     let mut random = Random::new();
     let sandbox = Sandbox::new();
     let clean = clean_builds(&sandbox);
     let dir = project(&sandbox.path("project"));
-    let mut field = Field { sandbox, dir, clean, tally: Tally::default() };
+    let mut field = Field { sandbox, dir, clean, cache, tally: Tally::default() };
 
     // From nothing; from one state to the other; from a good state to one that does not compile.
     let rehearsed = [State::A, State::B, State::Broken].map(|state| field.rehearse(state));
     let [first, edit, broken] = &rehearsed;
     set(&field.dir, State::B);
-    field.sandbox.build(&field.dir, &["-j1"]);
+    field.sandbox.build(&field.dir, cache.args());
 
     let kinds: BTreeSet<&str> = rehearsed.iter().flatten().map(|(reason, _)| reason.as_str()).collect();
-    let expected = [
-        "build-finished",
-        "error",
-        "graph-finished",
-        "graph-started",
-        "step-failed",
-        "step-finished",
-        "step-skipped",
-        "step-started",
-        "step-up-to-date",
-        "target-finished",
-        "variant-failed",
-        "variant-finished",
-    ];
     assert_eq!(kinds.iter().copied().collect::<Vec<_>>(), expected);
 
     // Each kind three times, in the builds that have it.
@@ -266,7 +315,7 @@ fn a_killed_fetch_loses_nothing() {
         // Each kill finds what the one before has left.
         for kind in ["fetch-started", "fetch-bytes", "fetch-finished"] {
             let mut command = empty.kiln(&dir, &BUILD);
-            command.env("KILN_INDEX_URL", mirror.index()).stdout(Stdio::piped()).stderr(Stdio::null());
+            command.arg("-j1").env("KILN_INDEX_URL", mirror.index()).stdout(Stdio::piped()).stderr(Stdio::null());
             let mut child = command.spawn().unwrap();
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| reason(&line.unwrap()));
             // Any of the first reports of bytes; the other two come once.

@@ -88,16 +88,6 @@ fn a_read_only_project_is_built_elsewhere() {
 }
 
 #[test]
-fn a_file_in_place_of_the_work_directory_is_worked_around() {
-    let sandbox = Sandbox::new();
-    let expected = undisturbed(&sandbox);
-    let dir = usual().file(".kiln", "not a directory\n").write(&sandbox.path("project"));
-    sandbox.build(&dir, &[]);
-    tree::assert_equal(&expected, &dir.join("build"));
-    assert_eq!(fs::read_to_string(dir.join(".kiln")).unwrap(), "not a directory\n");
-}
-
-#[test]
 fn a_user_without_a_home() {
     let sandbox = Sandbox::new();
     let expected = undisturbed(&sandbox);
