@@ -89,7 +89,7 @@ fn a_torch_is_fetched_once_and_in_part() {
     let tiny = ProjectBuilder::new().file("plain.cpp", "int tiny_plain;\n").kernel("plain", &[], &["plain.cpp"], "");
     let tiny = tiny.write(&sandbox.path("tiny"));
     let env = [("KILN_INDEX_URL", index.as_str())];
-    let torch = ["--torch", "2.13"];
+    let torch = ["--backend", "cpu", "--torch", "2.13"];
     let runs = all_succeed(vec![start(&sandbox, &relu, &env, &torch), start(&sandbox, &tiny, &env, &torch)]);
 
     let log = mirror.log();
