@@ -96,7 +96,10 @@ fn build(workspace: &Workspace, example: &str, runs: u32) -> anyhow::Result<()> 
             prepare: fresh.then_some(prepare),
             command: Box::new(move || {
                 let mut command = kiln.command();
-                command.arg("build").arg(&project);
+                command.arg("build").arg(&project).args(["--backend", "cpu"]);
+                if fresh {
+                    command.arg("--no-cache");
+                }
                 command
             }),
         }

@@ -176,9 +176,11 @@ fn prove_all(workspace: &Workspace, pythons: &[TorchPython], rows: &mut [Row]) -
 }
 
 /// Whether this machine builds `variant` by default: what a plain `kiln build` takes, what needs no compiler, and one CPU
-/// variant for each torch release that is here to load it. No wheel has a compiler for CUDA 12.
+/// variant for each torch release that is here to load it. No wheel has a compiler for CUDA 12, and CUDA under torch's C++
+/// interface takes minutes: `test --full` has it.
 fn belongs_here(variant: &Variant, pythons: &[TorchPython]) -> bool {
-    (variant.preferred && variant.backend != "cuda")
+    let quick = variant.framework == "torch-stable-abi" && variant.compute.as_deref().is_some_and(|cuda| !cuda.starts_with("12."));
+    (variant.preferred && (variant.backend != "cuda" || quick))
         || variant.is_noarch()
         || (variant.backend == "cpu" && pythons.iter().any(|python| takes(&python.torch, variant)))
 }

@@ -3,7 +3,7 @@
 //! What has passed is noted under a digest of all tracked files, so that a run that was interrupted goes on where it was,
 //! and any change begins anew.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
@@ -17,7 +17,7 @@ use crate::process;
 use crate::python_tests;
 use crate::setup;
 use crate::stages::{Counts, Stages};
-use crate::test::{cargo, cargo_tests, one};
+use crate::test::{cargo, cargo_tests};
 use crate::workspace::Workspace;
 
 /// How many cases a property test tries here, in place of the usual few hundred.
@@ -27,8 +27,8 @@ const PROPERTY_CASES: &str = "20000";
 const FUZZ_TIME: u32 = 300;
 
 /// Runs what has not passed yet.
-pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> anyhow::Result<()> {
-    let progress = Progress::open(workspace, restart)?;
+pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool, only: Option<&str>) -> anyhow::Result<()> {
+    let progress = Progress::open(workspace, restart, only)?;
     progress.stage(stages, "properties, many cases", || {
         cargo_tests(cargo(workspace).env("PROPTEST_CASES", PROPERTY_CASES).args(["test", "--workspace", "--locked", "--release"]))
     });
@@ -36,10 +36,9 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
         let mut test = cargo(workspace);
         cargo_tests(test.env("KILN_TEST_WHOLE", "1").args(["test", "--locked", "--release", "--package", "kiln-graph"]))
     });
-    for target in fuzz_targets(workspace)? {
-        progress.stage(stages, &format!("fuzz {target}"), || fuzz(workspace, &target));
-    }
-    progress.stage(stages, "catalog", || catalog::check(workspace, true));
+    progress.stage(stages, "fuzzing", || fuzz(workspace));
+    // The pins only: `catalog --check --full` reads every wheel whole, which tells of the registry and not of these sources.
+    progress.stage(stages, "catalog", || catalog::check(workspace, false));
     progress.stage(stages, "releases that the catalog lacks", || pinned::check(workspace));
     progress.stage(stages, "a store under ten processes, many rounds", || {
         let mut test = cargo(workspace);
@@ -70,6 +69,7 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool) -> 
         cargo_tests(cargo(workspace).args(["test", "--locked", "--package", "kiln-toolchain", "--test", "nvcc"]))
     });
     progress.stage(stages, "examples by clang", || examples_by_clang(workspace));
+    progress.stage(stages, "CUDA under torch's C++ interface", || cuda_cxx11(workspace));
     Ok(())
 }
 
@@ -84,21 +84,50 @@ fn fuzz_targets(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Fuzzes for a while. `cargo fuzz` wants a nightly compiler only for its sanitizers; the coverage that guides libFuzzer
-/// works with any.
-fn fuzz(workspace: &Workspace, target: &str) -> anyhow::Result<Counts> {
+/// Fuzzes for a while, as many targets at once as there are processors. `cargo fuzz` wants a nightly compiler only for its
+/// sanitizers; the coverage that guides libFuzzer works with any.
+fn fuzz(workspace: &Workspace) -> anyhow::Result<Counts> {
     const INSTRUMENT: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
          -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
          -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions -Coverflow-checks -Ccodegen-units=1 --cfg fuzzing";
+    let host = host()?;
+    let target_dir = workspace.target.join("fuzz");
+    let mut build = cargo(workspace);
+    // With a target named, build scripts are left out of the instrumentation.
+    build.env("RUSTFLAGS", INSTRUMENT).args(["build", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target", &host]);
+    process::aloud(build.arg("--target-dir").arg(&target_dir))?.check()?;
+
+    let programs = target_dir.join(host).join("release");
+    let targets = std::sync::Mutex::new(fuzz_targets(workspace)?);
+    let counts = std::sync::Mutex::new(Counts::default());
+    let work = || -> anyhow::Result<()> {
+        while let Some(target) = targets.lock().ok().and_then(|mut targets| targets.pop()) {
+            let found = fuzz_one(workspace, &programs.join(&target), &target);
+            println!("fuzzed `{target}`: {}", found.as_ref().map_or_else(|error| format!("{error:#}"), Clone::clone));
+            let one = if found.is_ok() { Counts::ONE } else { Counts { passed: 0, failed: 1 } };
+            if let Ok(mut counts) = counts.lock() {
+                *counts = counts.plus(one);
+            }
+        }
+        Ok(())
+    };
+    let workers = std::thread::available_parallelism()?.get();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| anyhow::bail!("a thread failed")))
+    })?;
+    counts.into_inner().map_err(|_| anyhow::anyhow!("a thread failed"))
+}
+
+/// Runs one target, and gives how many inputs it tried.
+fn fuzz_one(workspace: &Workspace, program: &Path, target: &str) -> anyhow::Result<String> {
     let corpus = workspace.target.join("fuzz-corpus").join(target);
     let crashes = workspace.target.join("fuzz-crashes");
     for dir in [&corpus, &crashes] {
         std::fs::create_dir_all(dir)?;
     }
-    let mut command = cargo(workspace);
-    // With a target named, build scripts are left out of the instrumentation.
-    command.env("RUSTFLAGS", INSTRUMENT).args(["run", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target", &host()?]);
-    command.arg("--target-dir").arg(workspace.target.join("fuzz")).args(["--bin", target, "--"]).arg(&corpus);
+    let mut command = Command::new(program);
+    command.current_dir(&workspace.root).arg(&corpus);
     // Read only: what is found stays in the first directory.
     let seeds = workspace.root.join("fuzz/seeds").join(target);
     if seeds.is_dir() {
@@ -106,7 +135,15 @@ fn fuzz(workspace: &Workspace, target: &str) -> anyhow::Result<Counts> {
     }
     // No input is large: whatever asks for this much was told by a damaged number.
     command.args(["-rss_limit_mb=1024", "-print_final_stats=1"]).arg(format!("-max_total_time={FUZZ_TIME}"));
-    one(command.arg(format!("-artifact_prefix={}/{target}-", crashes.display())))
+    command.arg(format!("-artifact_prefix={}/{target}-", crashes.display()));
+    let output = command.output().with_context(|| format!("cannot run `{}`", program.display()))?;
+    let log = String::from_utf8_lossy(&output.stderr);
+    let end = |count: usize| log.lines().rev().take(count).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
+    if !output.status.success() {
+        anyhow::bail!("{}\n{}", output.status, end(40));
+    }
+    let tried = log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    Ok(format!("{} inputs", tried.with_context(|| format!("it says no number:\n{}", end(10)))?.trim()))
 }
 
 /// The triple that rustc compiles for.
@@ -144,23 +181,39 @@ fn examples_by_clang(workspace: &Workspace) -> anyhow::Result<Counts> {
     Ok(counts.plus(build_kernels::build_and_prove(workspace, &kiln, &pythons, &build_kernels::Options::default())?))
 }
 
-/// Which stages have passed for exactly these sources.
-struct Progress {
-    dir: PathBuf,
+/// The variants that need minutes: units of which each capability's pass reads all of torch's headers.
+fn cuda_cxx11(workspace: &Workspace) -> anyhow::Result<Counts> {
+    let kiln = Kiln::build(workspace)?;
+    let options = build_kernels::Options {
+        examples: vec!["relu".to_owned()],
+        variants: ["torch211-cxx11-cu130-x86_64-linux", "torch215-cxx11-cu132-x86_64-linux"].map(str::to_owned).to_vec(),
+        ..Default::default()
+    };
+    build_kernels::build_and_prove(workspace, &kiln, &[], &options)
 }
 
-impl Progress {
-    fn open(workspace: &Workspace, restart: bool) -> anyhow::Result<Self> {
+/// Which stages have passed for exactly these sources.
+struct Progress<'a> {
+    dir: PathBuf,
+    /// What the names of the stages that are wanted have in them; all where there is nothing.
+    only: Option<&'a str>,
+}
+
+impl<'a> Progress<'a> {
+    fn open(workspace: &Workspace, restart: bool, only: Option<&'a str>) -> anyhow::Result<Self> {
         let parent = workspace.target.join("full");
         let dir = parent.join(digest_of_sources(workspace)?);
         if restart && parent.exists() {
             std::fs::remove_dir_all(&parent)?;
         }
         std::fs::create_dir_all(&dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
-        Ok(Self { dir })
+        Ok(Self { dir, only })
     }
 
     fn stage(&self, stages: &mut Stages, name: &str, body: impl FnOnce() -> anyhow::Result<Counts>) {
+        if self.only.is_some_and(|only| !name.contains(only)) {
+            return;
+        }
         let mark = self.dir.join(name.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
         let earlier = std::fs::read_to_string(&mark).ok().and_then(|text| text.trim().parse::<usize>().ok());
         stages.run(name, || {
@@ -198,7 +251,7 @@ mod tests {
     #[test]
     fn a_stage_that_passed_is_not_run_again() {
         let dir = tempfile::tempdir().unwrap();
-        let progress = Progress { dir: dir.path().to_path_buf() };
+        let progress = Progress { dir: dir.path().to_path_buf(), only: None };
         let runs = std::cell::Cell::new(0);
         let body = |counts: Counts| {
             let mut stages = Stages::default();

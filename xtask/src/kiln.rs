@@ -26,6 +26,8 @@ pub(crate) struct Variant {
     pub(crate) framework: String,
     /// The torch release that it is compiled with; none for noarch.
     pub(crate) torch: Option<String>,
+    /// The release of the device's platform, where it has one.
+    pub(crate) compute: Option<String>,
     /// Whether a plain `kiln build` takes it.
     pub(crate) preferred: bool,
 }
@@ -91,6 +93,7 @@ fn variant(entry: &Value) -> Option<Variant> {
         backend: entry["backend"].as_str()?.to_owned(),
         framework: entry["framework"].as_str()?.to_owned(),
         torch: entry["torch"].as_str().map(str::to_owned),
+        compute: entry["compute"].as_str().map(str::to_owned),
         preferred: entry["preferred"].as_bool()?,
     })
 }

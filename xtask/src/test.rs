@@ -27,6 +27,9 @@ pub(crate) struct Options {
     /// Only these groups of stages; may be repeated
     #[arg(long = "stage", value_enum, value_name = "NAME", conflicts_with = "full")]
     groups: Vec<Group>,
+    /// With --full: only its own stages whose names have this text in them
+    #[arg(long, requires = "full", value_name = "TEXT")]
+    only: Option<String>,
     /// With --full: forget which stages have passed already
     #[arg(long, requires = "full")]
     restart: bool,
@@ -57,11 +60,12 @@ enum Group {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
     let mut stages = Stages::default();
     let groups = if options.groups.is_empty() { Group::value_variants() } else { options.groups.as_slice() };
+    let groups = if options.only.is_some() { &[] } else { groups };
     for group in groups {
         quick(workspace, &mut stages, *group);
     }
     if options.full {
-        full::run(workspace, &mut stages, options.restart)?;
+        full::run(workspace, &mut stages, options.restart, options.only.as_deref())?;
     }
     Ok(stages.finish())
 }
