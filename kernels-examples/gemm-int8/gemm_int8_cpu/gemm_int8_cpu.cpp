@@ -1,3 +1,4 @@
+#include "arguments.h"
 #include "torch_binding.h"
 
 #include <torch/csrc/stable/ops.h>
@@ -15,15 +16,11 @@ namespace {
 
 // Multiplications that one thread should at least get.
 constexpr int64_t kGrain = 1 << 18;
-constexpr int64_t kLongestSum = 131071;
 
 } // namespace
 
 Tensor gemm_int8(const Tensor &a, const Tensor &b) {
-  STD_TORCH_CHECK(a.dim() == 2 && b.dim() == 2, "gemm_int8: a and b must be matrices");
-  STD_TORCH_CHECK(a.scalar_type() == ScalarType::Char && b.scalar_type() == ScalarType::Char, "gemm_int8: a and b must be int8");
-  STD_TORCH_CHECK(a.size(1) == b.size(0), "gemm_int8: a has ", a.size(1), " columns and b ", b.size(0), " rows");
-  STD_TORCH_CHECK(a.size(1) <= kLongestSum, "gemm_int8: sums of more than ", kLongestSum, " products could overflow");
+  check_arguments(a, b);
   const Tensor left = torch::stable::contiguous(a);
   const Tensor right = torch::stable::contiguous(b);
   const int64_t m = left.size(0);

@@ -1,3 +1,4 @@
+#include "arguments.h"
 #include "launch.h"
 #include "tile.cuh"
 #include "torch_binding.h"
@@ -17,7 +18,6 @@ using namespace tile;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
-constexpr int64_t kLongestSum = 131071;
 // Rows of the result that one launch can have: its grid has 65535 blocks in that direction.
 constexpr int64_t kMostRows = 65535ll * kSize;
 
@@ -51,10 +51,7 @@ void check(cudaError_t error) { STD_TORCH_CHECK(error == cudaSuccess, "gemm_int8
 } // namespace
 
 Tensor gemm_int8(const Tensor &a, const Tensor &b) {
-  STD_TORCH_CHECK(a.dim() == 2 && b.dim() == 2, "gemm_int8: a and b must be matrices");
-  STD_TORCH_CHECK(a.scalar_type() == ScalarType::Char && b.scalar_type() == ScalarType::Char, "gemm_int8: a and b must be int8");
-  STD_TORCH_CHECK(a.size(1) == b.size(0), "gemm_int8: a has ", a.size(1), " columns and b ", b.size(0), " rows");
-  STD_TORCH_CHECK(a.size(1) <= kLongestSum, "gemm_int8: sums of more than ", kLongestSum, " products could overflow");
+  check_arguments(a, b);
   STD_TORCH_CHECK(a.get_device_index() == b.get_device_index(), "gemm_int8: a and b must be on the same device");
   const torch::stable::accelerator::DeviceGuard guard(a.get_device_index());
   const Tensor left = torch::stable::contiguous(a);

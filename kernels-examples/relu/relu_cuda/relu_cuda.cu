@@ -1,11 +1,10 @@
+#include "scalar_type.h"
 #include "torch_binding.h"
 
 #include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -36,22 +35,6 @@ __global__ void relu_backward_kernel(const scalar_t *from, const scalar_t *out, 
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
     to[i] = not_positive(out[i]) ? zero : from[i];
-  }
-}
-
-// Calls `body` with a value of the C++ type that holds elements of `dtype`.
-template <typename Body> void with_scalar_type(at::ScalarType dtype, const char *op, Body body) {
-  switch (dtype) {
-  case at::kFloat:
-    return body(float{});
-  case at::kDouble:
-    return body(double{});
-  case at::kHalf:
-    return body(c10::Half{});
-  case at::kBFloat16:
-    return body(c10::BFloat16{});
-  default:
-    TORCH_CHECK(false, op, ": unsupported dtype ", dtype, ", expected a floating-point tensor");
   }
 }
 

@@ -1,3 +1,4 @@
+#include "arguments.h"
 #include "torch_binding.h"
 
 #include <torch/csrc/stable/ops.h>
@@ -12,6 +13,7 @@
 
 namespace {
 
+using namespace rms_norm_arguments;
 using torch::headeronly::IntHeaderOnlyArrayRef;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
@@ -19,44 +21,7 @@ using torch::stable::Tensor;
 // Elements that one thread should at least get; below that a thread costs more than it saves.
 constexpr int64_t kGrain = 32768;
 
-// Calls `body` with a value of the C++ type that holds elements of `dtype`. All sums are made in float.
-template <typename Body> void with_scalar_type(ScalarType dtype, const char *op, Body body) {
-  switch (dtype) {
-  case ScalarType::Float:
-    return body(float{});
-  case ScalarType::Half:
-    return body(torch::headeronly::Half{});
-  case ScalarType::BFloat16:
-    return body(torch::headeronly::BFloat16{});
-  default:
-    STD_TORCH_CHECK(false, op, ": unsupported dtype, expected float32, float16 or bfloat16");
-  }
-}
-
-struct Rows {
-  int64_t count;
-  int64_t length;
-};
-
-Rows rows_of(const Tensor &input) {
-  const int64_t length = input.size(input.dim() - 1);
-  return {length == 0 ? 0 : input.numel() / length, length};
-}
-
 int64_t rows_at_once(Rows rows) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows.length)); }
-
-void check_arguments(const Tensor &input, const Tensor &weight, const char *op) {
-  STD_TORCH_CHECK(input.dim() >= 1, op, ": input must have at least one dimension");
-  STD_TORCH_CHECK(weight.dim() == 1 && weight.size(0) == input.size(input.dim() - 1), op,
-                  ": weight must be a vector as long as the last dimension of input");
-  STD_TORCH_CHECK(weight.scalar_type() == input.scalar_type(), op, ": weight and input must have the same dtype");
-}
-
-bool same_sizes(const Tensor &a, const Tensor &b) {
-  const auto left = a.sizes();
-  const auto right = b.sizes();
-  return std::equal(left.begin(), left.end(), right.begin(), right.end());
-}
 
 } // namespace
 

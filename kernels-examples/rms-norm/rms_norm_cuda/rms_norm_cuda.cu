@@ -1,3 +1,4 @@
+#include "arguments.h"
 #include "torch_binding.h"
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
@@ -14,6 +15,7 @@
 
 namespace {
 
+using namespace rms_norm_arguments;
 using torch::headeronly::IntHeaderOnlyArrayRef;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
@@ -108,44 +110,16 @@ __global__ void grad_weight_kernel(const scalar_t *grad, const scalar_t *input, 
   }
 }
 
-// Calls `body` with a value of the C++ type that holds elements of `dtype`. All sums are made in float.
-template <typename Body> void with_scalar_type(ScalarType dtype, const char *op, Body body) {
-  switch (dtype) {
-  case ScalarType::Float:
-    return body(float{});
-  case ScalarType::Half:
-    return body(torch::headeronly::Half{});
-  case ScalarType::BFloat16:
-    return body(torch::headeronly::BFloat16{});
-  default:
-    STD_TORCH_CHECK(false, op, ": unsupported dtype, expected float32, float16 or bfloat16");
-  }
-}
-
-struct Rows {
-  int64_t count;
-  int64_t length;
-};
-
-Rows rows_of(const Tensor &input, const char *op) {
-  const int64_t length = input.size(input.dim() - 1);
-  const Rows rows{length == 0 ? 0 : input.numel() / length, length};
+// A block works on a row.
+Rows launchable_rows_of(const Tensor &input, const char *op) {
+  const Rows rows = rows_of(input);
   STD_TORCH_CHECK(rows.count <= INT32_MAX, op, ": input has more rows than a launch has blocks");
   return rows;
 }
 
-void check_arguments(const Tensor &input, const Tensor &weight, const char *op) {
-  STD_TORCH_CHECK(input.dim() >= 1, op, ": input must have at least one dimension");
-  STD_TORCH_CHECK(weight.dim() == 1 && weight.size(0) == input.size(input.dim() - 1), op,
-                  ": weight must be a vector as long as the last dimension of input");
-  STD_TORCH_CHECK(weight.scalar_type() == input.scalar_type(), op, ": weight and input must have the same dtype");
+void check_device_arguments(const Tensor &input, const Tensor &weight, const char *op) {
+  check_arguments(input, weight, op);
   STD_TORCH_CHECK(weight.get_device_index() == input.get_device_index(), op, ": weight and input must be on the same device");
-}
-
-bool same_sizes(const Tensor &a, const Tensor &b) {
-  const auto left = a.sizes();
-  const auto right = b.sizes();
-  return std::equal(left.begin(), left.end(), right.begin(), right.end());
 }
 
 // The stream that torch works on just now.
@@ -163,14 +137,14 @@ void check_launch(const char *op) {
 } // namespace
 
 std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor &input, const Tensor &weight, double eps) {
-  check_arguments(input, weight, "rms_norm_forward");
+  check_device_arguments(input, weight, "rms_norm_forward");
   const DeviceGuard guard(input.get_device_index());
   const Tensor source = torch::stable::contiguous(input);
   const Tensor scale = torch::stable::contiguous(weight);
   const IntHeaderOnlyArrayRef sizes = source.sizes();
   Tensor output = torch::stable::new_empty(source, sizes);
   Tensor rstd = torch::stable::new_empty(source, IntHeaderOnlyArrayRef(sizes.data(), sizes.size() - 1), ScalarType::Float);
-  const Rows rows = rows_of(source, "rms_norm_forward");
+  const Rows rows = launchable_rows_of(source, "rms_norm_forward");
   if (rows.count == 0) {
     return {output, torch::stable::zero_(rstd)};
   }
@@ -187,7 +161,7 @@ std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor &input, const Tensor &w
 
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor &grad_output, const Tensor &input, const Tensor &weight,
                                              const Tensor &rstd) {
-  check_arguments(input, weight, "rms_norm_backward");
+  check_device_arguments(input, weight, "rms_norm_backward");
   STD_TORCH_CHECK(same_sizes(grad_output, input), "rms_norm_backward: grad_output and input must have the same shape");
   STD_TORCH_CHECK(grad_output.scalar_type() == input.scalar_type(),
                   "rms_norm_backward: grad_output and input must have the same dtype");
@@ -196,7 +170,7 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor &grad_output, const Te
   const Tensor source = torch::stable::contiguous(input);
   const Tensor scale = torch::stable::contiguous(weight);
   const Tensor saved = torch::stable::contiguous(rstd);
-  const Rows rows = rows_of(source, "rms_norm_backward");
+  const Rows rows = launchable_rows_of(source, "rms_norm_backward");
   STD_TORCH_CHECK(saved.scalar_type() == ScalarType::Float && (rows.count == 0 || saved.numel() == rows.count),
                   "rms_norm_backward: rstd must hold one float for each row of input");
   Tensor grad_input = torch::stable::new_empty(source, source.sizes());
