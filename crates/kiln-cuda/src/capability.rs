@@ -3,6 +3,7 @@
 //! The rules and the default lists are those of the peer, but that a plain entry beside a suffixed one stays. The names are CUDA's own: a capability such as `9.0a` gives a cubin for `sm_90a`,
 //! with `+PTX` also PTX for `compute_90a`.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use kiln_backend::{BackendError, CudaCapability, CudaSuffix, MajorMinor};
@@ -19,68 +20,47 @@ const DEFAULTS: [(MajorMinor, &[Number]); 3] = [
     (MajorMinor::new(12, 8), &[(7, 0), (7, 2), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 1), (12, 0)]),
     (MajorMinor::new(0, 0), &[(7, 0), (7, 2), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0)]),
 ];
-/// What nvcc can compile for, by the first release that can, newest first (`nvcc --list-gpu-code`).
-const COMPILES: [(MajorMinor, &[Number]); 6] = [
-    (
-        MajorMinor::new(13, 5),
-        &[(7, 5), (8, 0), (8, 6), (8, 7), (8, 8), (8, 9), (9, 0), (10, 0), (10, 3), (10, 7), (11, 0), (12, 0), (12, 1)],
-    ),
-    (MajorMinor::new(13, 0), &[(7, 5), (8, 0), (8, 6), (8, 7), (8, 8), (8, 9), (9, 0), (10, 0), (10, 3), (11, 0), (12, 0), (12, 1)]),
-    (
-        MajorMinor::new(12, 9),
-        &[
-            (5, 0),
-            (5, 2),
-            (5, 3),
-            (6, 0),
-            (6, 1),
-            (6, 2),
-            (7, 0),
-            (7, 2),
-            (7, 5),
-            (8, 0),
-            (8, 6),
-            (8, 7),
-            (8, 9),
-            (9, 0),
-            (10, 0),
-            (10, 1),
-            (10, 3),
-            (12, 0),
-            (12, 1),
-        ],
-    ),
-    (
-        MajorMinor::new(12, 8),
-        &[
-            (5, 0),
-            (5, 2),
-            (5, 3),
-            (6, 0),
-            (6, 1),
-            (6, 2),
-            (7, 0),
-            (7, 2),
-            (7, 5),
-            (8, 0),
-            (8, 6),
-            (8, 7),
-            (8, 9),
-            (9, 0),
-            (10, 0),
-            (10, 1),
-            (12, 0),
-        ],
-    ),
-    (
-        MajorMinor::new(12, 0),
-        &[(5, 0), (5, 2), (5, 3), (6, 0), (6, 1), (6, 2), (7, 0), (7, 2), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0)],
-    ),
-    (
-        MajorMinor::new(11, 8),
-        &[(3, 5), (3, 7), (5, 0), (5, 2), (5, 3), (6, 0), (6, 1), (6, 2), (7, 0), (7, 2), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0)],
-    ),
+/// A capability, and the releases whose nvcc has code for it.
+struct Code {
+    number: Number,
+    /// The first; none before CUDA 11.8 is known.
+    from: MajorMinor,
+    /// The first that has none any more.
+    until: Option<MajorMinor>,
+}
+
+/// What the known releases compile for, in numeric order.
+///
+/// Source: `nvcc --list-gpu-code`, and the names that `ptxas --help` allows for `--gpu-name` in the `nvidia-cuda-nvcc` wheels of 11.8.89,
+/// 12.0.76, 12.8.93, 12.9.86, 13.0.88 and 13.5.37.
+const CODES: [Code; 24] = [
+    Code { number: (3, 5), from: MajorMinor::new(11, 8), until: Some(MajorMinor::new(12, 0)) },
+    Code { number: (3, 7), from: MajorMinor::new(11, 8), until: Some(MajorMinor::new(12, 0)) },
+    Code { number: (5, 0), from: MajorMinor::new(11, 8), until: Some(MajorMinor::new(13, 0)) },
+    Code { number: (5, 2), from: MajorMinor::new(11, 8), until: Some(MajorMinor::new(13, 0)) },
+    Code { number: (5, 3), from: MajorMinor::new(11, 8), until: Some(MajorMinor::new(13, 0)) },
+    Code { number: (6, 0), from: MajorMinor::new(11, 8), until: Some(MajorMinor::new(13, 0)) },
+    Code { number: (6, 1), from: MajorMinor::new(11, 8), until: Some(MajorMinor::new(13, 0)) },
+    Code { number: (6, 2), from: MajorMinor::new(11, 8), until: Some(MajorMinor::new(13, 0)) },
+    Code { number: (7, 0), from: MajorMinor::new(11, 8), until: Some(MajorMinor::new(13, 0)) },
+    Code { number: (7, 2), from: MajorMinor::new(11, 8), until: Some(MajorMinor::new(13, 0)) },
+    Code { number: (7, 5), from: MajorMinor::new(11, 8), until: None },
+    Code { number: (8, 0), from: MajorMinor::new(11, 8), until: None },
+    Code { number: (8, 6), from: MajorMinor::new(11, 8), until: None },
+    Code { number: (8, 7), from: MajorMinor::new(11, 8), until: None },
+    Code { number: (8, 8), from: MajorMinor::new(13, 0), until: None },
+    Code { number: (8, 9), from: MajorMinor::new(11, 8), until: None },
+    Code { number: (9, 0), from: MajorMinor::new(11, 8), until: None },
+    Code { number: (10, 0), from: MajorMinor::new(12, 8), until: None },
+    Code { number: (10, 1), from: MajorMinor::new(12, 8), until: Some(MajorMinor::new(13, 0)) },
+    Code { number: (10, 3), from: MajorMinor::new(12, 9), until: None },
+    Code { number: (10, 7), from: MajorMinor::new(13, 5), until: None },
+    Code { number: (11, 0), from: MajorMinor::new(13, 0), until: None },
+    Code { number: (12, 0), from: MajorMinor::new(12, 8), until: None },
+    Code { number: (12, 1), from: MajorMinor::new(12, 9), until: None },
 ];
+/// The oldest release that is known.
+const OLDEST: MajorMinor = MajorMinor::new(11, 8);
 /// The first release with code for families (suffix `f`).
 const FAMILIES: MajorMinor = MajorMinor::new(12, 9);
 
@@ -123,10 +103,12 @@ pub(crate) struct Choice {
 impl Support {
     /// Of a release. One that is newer than all known ones is taken for the newest.
     pub(crate) fn of(release: MajorMinor) -> Self {
-        let of = |table: &[(MajorMinor, &'static [Number])]| {
-            table.iter().find(|(from, _)| release >= *from).or(table.last()).map(|(_, numbers)| numbers.to_vec()).unwrap_or_default()
-        };
-        Self { release, codes: of(&COMPILES), defaults: of(&DEFAULTS) }
+        // One that is older than all known ones is taken for the oldest.
+        let known = release.max(OLDEST);
+        let has = |code: &&Code| code.from <= known && code.until.is_none_or(|until| known < until);
+        let codes = CODES.iter().filter(has).map(|code| code.number).collect();
+        let defaults = DEFAULTS.iter().find(|(from, _)| release >= *from).map(|(_, numbers)| numbers.to_vec()).unwrap_or_default();
+        Self { release, codes, defaults }
     }
 
     /// What a component is compiled for that lists `listed`, or nothing, when `--arch` asks for `request`, or is not there.
@@ -167,14 +149,10 @@ impl Support {
             .collect()
     }
 
-    /// Whether nvcc takes it. Suffixes are not listed by the toolkit: `a` exists from 9.0 on, `f` from 10.0 on.
+    /// Whether nvcc takes it.
     fn compiles(&self, capability: &CudaCapability) -> bool {
-        let suffix = match capability.suffix {
-            None => true,
-            Some(CudaSuffix::Arch) => capability.major >= 9,
-            Some(CudaSuffix::Family) => capability.major >= 10 && self.release >= FAMILIES,
-        };
-        suffix && self.codes.contains(&number(capability))
+        let has_families = capability.suffix != Some(CudaSuffix::Family) || self.release >= FAMILIES;
+        has_families && has_suffix(capability) && self.codes.contains(&number(capability))
     }
 
     /// The loose intersection of `listed` with `targets`, every entry of which the toolkit can make.
@@ -236,17 +214,34 @@ impl Support {
 
 /// Which known toolkits can compile for `entry`, as a hint; none when none can.
 fn toolkits_with(entry: &CudaCapability) -> Option<String> {
-    let releases: Vec<MajorMinor> = COMPILES.iter().map(|(from, _)| *from).filter(|from| Support::of(*from).compiles(entry)).collect();
-    let (newest, oldest) = (releases.first()?, releases.last()?);
-    let is_newest = COMPILES.first().is_some_and(|(from, _)| from == newest);
-    // A row holds until the next one: the release before that one is the last.
-    let until = COMPILES.iter().map(|(from, _)| *from).rev().find(|from| from > newest);
-    Some(match (is_newest, until) {
-        (false, Some(until)) => {
-            format!("`{entry}` needs a CUDA toolkit from {oldest} on that is older than {until}: choose one with `--cuda`")
-        }
-        _ => format!("`{entry}` needs CUDA {oldest} or newer: choose one with `--cuda`"),
+    // Between these, and after the last, nothing changes.
+    let releases: BTreeSet<MajorMinor> = CODES.iter().flat_map(|code| [Some(code.from), code.until]).flatten().collect();
+    let mut able = releases.iter().filter(|release| Support::of(**release).compiles(entry));
+    let oldest = able.next()?;
+    let newest = able.next_back().unwrap_or(oldest);
+    Some(match releases.iter().find(|release| *release > newest) {
+        Some(until) => format!("`{entry}` needs a CUDA toolkit from {oldest} on that is older than {until}: choose one with `--cuda`"),
+        None => format!("`{entry}` needs CUDA {oldest} or newer: choose one with `--cuda`"),
     })
+}
+
+/// Whether devices of the capability have variants of such a name, which no toolkit lists: `a` from 9.0 on, `f` from 10.0 on.
+fn has_suffix(capability: &CudaCapability) -> bool {
+    match capability.suffix {
+        None => true,
+        Some(CudaSuffix::Arch) => capability.major >= 9,
+        Some(CudaSuffix::Family) => capability.major >= 10,
+    }
+}
+
+/// Major and minor numbers of all capabilities that some known toolkit compiles for, in order.
+pub fn known_capabilities() -> impl Iterator<Item = (u32, u32)> {
+    CODES.iter().map(|code| code.number)
+}
+
+/// Whether some known toolkit compiles for a capability.
+pub fn is_known_capability(capability: &CudaCapability) -> bool {
+    has_suffix(capability) && known_capabilities().any(|known| known == number(capability))
 }
 
 /// Entries with equal number and suffix become one, with PTX if any had it. Sorted.

@@ -17,6 +17,6 @@ mod toolkit;
 mod verify;
 
 pub use backend::CudaBackend;
-pub use capability::{ArchRequest, ArchRequestError, NATIVE};
+pub use capability::{ArchRequest, ArchRequestError, NATIVE, is_known_capability, known_capabilities};
 pub use flags::is_relocatable;
 pub use toolkit::{CudaToolkit, HostLimits, Origin, ToolkitError};

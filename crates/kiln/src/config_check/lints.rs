@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_format::build::{Framework, Kernel, KernelOptions, StableAbi};
-use kiln_format::{BackendName, Build, CudaCapability, CudaSuffix, Diagnostic, RocmArch, Spanned};
+use kiln_format::{BackendName, Build, CudaCapability, Diagnostic, RocmArch, Spanned};
 
 use super::files::is_translation_unit;
 
@@ -31,39 +31,6 @@ pub const LINTS: &[&str] = &[
     "unused-source",
     "unused-stable-abi",
 ];
-
-/// Compute capabilities that some CUDA toolkit from 11 to 13 compiles for.
-///
-/// Source: the names that `ptxas --help` allows for `--gpu-name` in the `nvidia-cuda-nvcc` wheels of 11.8.89, 12.0.76, 12.8.93, 12.9.86,
-/// 13.0.88 and 13.5.37, all together.
-const CUDA: &[(u32, u32)] = &[
-    (3, 5),
-    (3, 7),
-    (5, 0),
-    (5, 2),
-    (5, 3),
-    (6, 0),
-    (6, 1),
-    (6, 2),
-    (7, 0),
-    (7, 2),
-    (7, 5),
-    (8, 0),
-    (8, 6),
-    (8, 7),
-    (8, 8),
-    (8, 9),
-    (9, 0),
-    (10, 0),
-    (10, 1),
-    (10, 3),
-    (10, 7),
-    (11, 0),
-    (12, 0),
-    (12, 1),
-];
-/// The first capability that has variants of one device (`a`), and of a family (`f`); every later one has them too. Same source.
-const SUFFIX_FROM: [(CudaSuffix, (u32, u32)); 2] = [(CudaSuffix::Arch, (9, 0)), (CudaSuffix::Family, (10, 0))];
 
 /// AMD's devices from the first that ROCm knows.
 ///
@@ -178,9 +145,9 @@ fn flags(kernel: &Kernel) -> Vec<&str> {
 fn unknown_archs(build: &Build) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut cuda = |list: &[Spanned<CudaCapability>]| {
-        for capability in list.iter().filter(|capability| !is_known(&capability.value)) {
+        for capability in list.iter().filter(|capability| !kiln_cuda::is_known_capability(&capability.value)) {
             let message = format!("no CUDA toolkit compiles for capability `{}`", capability.value);
-            let known = CUDA.iter().map(|(major, minor)| format!("{major}.{minor}")).collect::<Vec<_>>().join(", ");
+            let known = kiln_cuda::known_capabilities().map(|(major, minor)| format!("{major}.{minor}")).collect::<Vec<_>>().join(", ");
             diagnostics
                 .push(Diagnostic::warning("unknown-arch", capability.span, message).with_note(format!("known capabilities: {known}")));
         }
@@ -202,12 +169,6 @@ fn unknown_archs(build: &Build) -> Vec<Diagnostic> {
         diagnostics.push(Diagnostic::warning("unknown-arch", arch.span, message));
     }
     diagnostics
-}
-
-fn is_known(capability: &CudaCapability) -> bool {
-    let number = (capability.major, capability.minor);
-    let suffix_fits = SUFFIX_FROM.iter().all(|(suffix, from)| capability.suffix != Some(*suffix) || number >= *from);
-    CUDA.contains(&number) && suffix_fits
 }
 
 fn license(build: &Build) -> Option<Diagnostic> {
@@ -357,7 +318,9 @@ mod tests {
             assert_eq!(license_remark(&build), None, "{license}");
         }
         assert!(
-            HUB_LICENSES.is_sorted() && ROCM.is_sorted_by_key(|name| kiln_format::RocmArch::from_str(name).unwrap()) && CUDA.is_sorted()
+            HUB_LICENSES.is_sorted()
+                && ROCM.is_sorted_by_key(|name| kiln_format::RocmArch::from_str(name).unwrap())
+                && kiln_cuda::known_capabilities().is_sorted()
         );
     }
 
