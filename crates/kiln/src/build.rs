@@ -1,23 +1,25 @@
 //! `kiln build`: from a project to variant directories.
 
+mod records;
+mod work_dir;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kiln_cuda::{ArchRequest, CudaBackend, Origin};
+use kiln_cuda::{ArchRequest, CudaBackend};
 use kiln_format::build::KernelOptions;
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
 use kiln_format::variant::{Compute, Os};
 use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Version};
-use kiln_graph::{ActionCache, Config, Executor, Interrupt, LockedWorkDir, Outcome, WorkDir, WorkDirError};
-use kiln_toolchain::floor::{Floor, FloorChoice};
+use kiln_graph::{ActionCache, Config, Executor, Interrupt, Outcome};
+use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{Availability, CudaUse, LibraryExports, Provider, Provisioner, Terms, TorchToolchain};
+use kiln_toolchain::{Availability, CudaUse, LibraryExports, Provisioner, TorchToolchain};
 
 use crate::backends::Backends;
 use crate::build_error::{BuildError, Report};
@@ -35,7 +37,7 @@ use crate::out_dir;
 use crate::package::{self, Contents, PackageError, Placed};
 use crate::plan::{BuildPlan, PlanRequest, PlannedVariant, can_build, plan};
 use crate::project::{self, Project};
-use crate::record::{BuildRecord, Proven, Stage, StepRecord, ToolchainRecord, VariantRecord};
+use crate::record::{BuildRecord, Stage};
 use crate::replace;
 use crate::stale::Stale;
 
@@ -313,7 +315,7 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     if let (Some(floor), Some(host)) = (&prepared.floor, &prepared.host) {
         floor::provide(floor, host, prepared.options.jobs, services)?;
     }
-    let work_dir = open_work_dir(&project.root, services)?;
+    let work_dir = work_dir::open(&project.root, services)?;
     let config = Config {
         jobs: prepared.options.jobs,
         keep_going: prepared.options.keep_going,
@@ -341,7 +343,7 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     report.interrupted = outcome.is_interrupted() || services.interrupt.is_set();
     // A record that is unreadable says nothing about the variants that are there; a new one is begun.
     let mut record = BuildRecord::read(&out_dir).unwrap_or_default();
-    let steps = step_records(&prepared.plan);
+    let steps = records::steps(&prepared.plan);
     for variant in &prepared.plan.variants {
         let name = variant.selected.variant.name();
         let made = if report.interrupted { Err(None) } else { package_variant(prepared, services, variant, &outcome, &out_dir) };
@@ -350,7 +352,7 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
                 report.built += 1;
                 let changed = placed != Placed::Unchanged;
                 report.changed += usize::from(changed);
-                record.set(&name, &variant_record(prepared, services, variant, stage, steps.get(&name).cloned().unwrap_or_default()));
+                record.set(&name, &records::variant(prepared, services, variant, stage, steps.get(&name).cloned().unwrap_or_default()));
                 Event::VariantFinished { directory: out_dir.join(&name), variant: name, changed, stage }
             }
             Err(reason) => {
@@ -411,12 +413,7 @@ pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<V
     if let Some(floor) = &prepared.floor {
         floor::would_provide(floor)?;
     }
-    let inside = root.join(project::WORK);
-    let is_new = fs::symlink_metadata(&inside).is_err();
-    if !(is_new && (out_dir::can_make(&inside) || out_dir::can_make(&work_elsewhere(root, services)))) {
-        // What is there is not made, and what cannot be made is not made either.
-        find_work_dir(root, services)?;
-    }
+    work_dir::would_open(root, services)?;
     Ok(torch)
 }
 
@@ -469,7 +466,7 @@ fn inspect(prepared: &Prepared<'_>, services: &Services<'_>, variant: &PlannedVa
     let torch = variant.selected.torch().and_then(|used| prepared.torch.get(&used.release));
     let objects: Vec<(String, PathBuf)> =
         variant.objects.iter().map(|object| (object.source.clone(), outcome.output_path(&object.output))).collect();
-    let floor = applied_floor(prepared, variant);
+    let floor = records::floor(prepared, variant);
     let backend = variant.selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute));
     let runtime = backend.map(|backend| backend.torch_part().runtime).unwrap_or_default();
     let exports: Vec<LibraryExports> = torch.iter().flat_map(|torch| &torch.exports).cloned().chain(runtime).collect();
@@ -496,17 +493,6 @@ fn inspect(prepared: &Prepared<'_>, services: &Services<'_>, variant: &PlannedVa
             false
         }
     }
-}
-
-/// The floor that a variant was linked for, as the build record keeps it; empty where nothing is linked, or for a system without
-/// floors.
-fn applied_floor(prepared: &Prepared<'_>, variant: &PlannedVariant) -> BTreeMap<String, String> {
-    let choice = match &prepared.floor {
-        Some(floor) => FloorChoice::Level(floor.level()),
-        None if prepared.options.target.os == Os::Linux => FloorChoice::Host,
-        None => return BTreeMap::new(),
-    };
-    if variant.extension.is_some() { floor::record(choice) } else { BTreeMap::new() }
 }
 
 /// With a torch of the system, only the rows of its minor can be built.
@@ -547,131 +533,6 @@ fn cuda_uses(build: &Build, variants: &[Selected]) -> Vec<CudaUse> {
 /// What the catalog calls the platform of `target`.
 fn platform(target: Target) -> String {
     format!("{}-{}", target.os, target.cpu)
-}
-
-/// The project's `.kiln`, or, in a project that cannot be written to, a directory of the cache. Locked.
-fn open_work_dir(root: &Path, services: &Services<'_>) -> Result<LockedWorkDir, BuildError> {
-    let work_dir = find_work_dir(root, services)?;
-    Ok(work_dir.lock(None, &services.interrupt, &mut |pid| (services.events)(&Event::Waiting { pid }))?)
-}
-
-fn find_work_dir(root: &Path, services: &Services<'_>) -> Result<WorkDir, BuildError> {
-    let inside = root.join(project::WORK);
-    match WorkDir::open(&inside) {
-        Ok(work_dir) => {
-            ignore_in_git(&inside);
-            Ok(work_dir)
-        }
-        Err(error) if is_refused(&error) => WorkDir::open(work_elsewhere(root, services)).map_err(|_| error.into()),
-        Err(_) if fs::symlink_metadata(&inside).is_ok() && !inside.is_dir() => Err(BuildError::WorkDirTaken { path: inside }),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The directory of the cache that stands in for a project's work directory.
-fn work_elsewhere(root: &Path, services: &Services<'_>) -> PathBuf {
-    let digest = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
-    services.cache_dir.join("work").join(digest.get(..32).unwrap_or(&digest))
-}
-
-/// Whether nobody may write there: no fault of what stands in the place.
-fn is_refused(error: &WorkDirError) -> bool {
-    let WorkDirError::Io { source, .. } = error else { return false };
-    matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
-}
-
-/// Keeps git from offering the work directory for a commit. Not worth an error: the directory works without it.
-fn ignore_in_git(work_dir: &Path) {
-    let file = work_dir.join(".gitignore");
-    if !file.exists() {
-        let _unignored = fs::write(file, "*\n");
-    }
-}
-
-/// The compile and link steps of each variant, in graph order.
-fn step_records(plan: &BuildPlan) -> BTreeMap<String, Vec<StepRecord>> {
-    let mut records: BTreeMap<String, Vec<StepRecord>> = BTreeMap::new();
-    for step in plan.graph.plan().steps {
-        let kiln_graph::PlanAction::Run { argv, .. } = step.action else { continue };
-        let mut argv = argv.into_iter();
-        let record = StepRecord { label: step.label, program: argv.next().unwrap_or_default(), args: argv.collect() };
-        for target in step.targets {
-            records.entry(target).or_default().push(record.clone());
-        }
-    }
-    records
-}
-
-fn variant_record(
-    prepared: &Prepared<'_>,
-    services: &Services<'_>,
-    variant: &PlannedVariant,
-    stage: Stage,
-    steps: Vec<StepRecord>,
-) -> VariantRecord {
-    let selected = &variant.selected;
-    let torch = selected.torch().and_then(|used| prepared.torch.get(&used.release));
-    let mut toolchains = BTreeMap::new();
-    let mut by = services.builder.version.clone();
-    if selected.kind != Kind::Noarch
-        && let Some(host) = &prepared.host
-    {
-        by = compiler_name(host);
-        let identity = host.identity.clone();
-        let licenses = BTreeMap::new();
-        toolchains.insert("cxx".to_owned(), ToolchainRecord { provider: "system".to_owned(), version: by.clone(), identity, licenses });
-    }
-    if let Some(torch) = torch {
-        let provider = match torch.provider {
-            Provider::Wheel { .. } => "wheel",
-            Provider::System { .. } => "python",
-        };
-        let version = torch.version.to_string();
-        let (provider, identity) = (provider.to_owned(), torch.identity.clone());
-        toolchains.insert("torch".to_owned(), ToolchainRecord { provider, version, identity, licenses: licenses(&torch.terms) });
-    }
-    if let Some(cuda) = cuda_release(selected).and_then(|release| prepared.backends.cuda(release)) {
-        let toolkit = cuda.toolkit();
-        let provider = match &toolkit.origin {
-            Origin::Wheels => "wheels",
-            Origin::System(_) => "system",
-        };
-        let (version, identity) = (toolkit.version.to_string(), toolkit.identity.clone());
-        toolchains.insert(
-            "cuda".to_owned(),
-            ToolchainRecord {
-                provider: provider.to_owned(),
-                version,
-                identity,
-                licenses: licenses(&services.provisioner.terms_of(&toolkit.binding.dir)),
-            },
-        );
-    }
-    let catalog = torch.and_then(|torch| match &torch.provider {
-        Provider::Wheel { record_sha256, .. } => Some(record_sha256.clone()),
-        Provider::System { .. } => None,
-    });
-    VariantRecord {
-        id: variant.ops_id.to_string(),
-        backend: selected.backend.to_string(),
-        framework: selected.kind.as_str().to_owned(),
-        torch: torch.map(|torch| torch.version.to_string()),
-        compute: selected.compute_version().map(ToString::to_string),
-        catalog,
-        toolchains,
-        archs: variant.archs.clone(),
-        archs_narrowed: prepared.options.arch.is_some() && !variant.archs.is_empty(),
-        floor: applied_floor(prepared, variant),
-        steps,
-        proven: Proven { stage, by },
-    }
-}
-
-/// The license that each wheel states, by project and version.
-fn licenses(terms: &[Terms]) -> BTreeMap<String, String> {
-    let stated =
-        |terms: &Terms| (format!("{} {}", terms.project, terms.version), terms.license.clone().unwrap_or_else(|| "none stated".to_owned()));
-    terms.iter().map(stated).collect()
 }
 
 /// A compiler for people: its family's program and its release.

@@ -1,0 +1,112 @@
+//! What the build record keeps of a build.
+
+use std::collections::BTreeMap;
+
+use kiln_cuda::Origin;
+use kiln_format::variant::Os;
+use kiln_toolchain::floor::FloorChoice;
+use kiln_toolchain::{Provider, Terms};
+
+use super::{Prepared, Services, compiler_name, cuda_release};
+use crate::floor::record as floor_record;
+use crate::matrix::Kind;
+use crate::plan::{BuildPlan, PlannedVariant};
+use crate::record::{Proven, Stage, StepRecord, ToolchainRecord, VariantRecord};
+
+/// The compile and link steps of each variant, in graph order.
+pub(super) fn steps(plan: &BuildPlan) -> BTreeMap<String, Vec<StepRecord>> {
+    let mut records: BTreeMap<String, Vec<StepRecord>> = BTreeMap::new();
+    for step in plan.graph.plan().steps {
+        let kiln_graph::PlanAction::Run { argv, .. } = step.action else { continue };
+        let mut argv = argv.into_iter();
+        let record = StepRecord { label: step.label, program: argv.next().unwrap_or_default(), args: argv.collect() };
+        for target in step.targets {
+            records.entry(target).or_default().push(record.clone());
+        }
+    }
+    records
+}
+
+/// What a variant was made from and how far it was proven, for the build record.
+pub(super) fn variant(
+    prepared: &Prepared<'_>,
+    services: &Services<'_>,
+    variant: &PlannedVariant,
+    stage: Stage,
+    steps: Vec<StepRecord>,
+) -> VariantRecord {
+    let selected = &variant.selected;
+    let torch = selected.torch().and_then(|used| prepared.torch.get(&used.release));
+    let mut toolchains = BTreeMap::new();
+    let mut by = services.builder.version.clone();
+    if selected.kind != Kind::Noarch
+        && let Some(host) = &prepared.host
+    {
+        by = compiler_name(host);
+        let identity = host.identity.clone();
+        let licenses = BTreeMap::new();
+        toolchains.insert("cxx".to_owned(), ToolchainRecord { provider: "system".to_owned(), version: by.clone(), identity, licenses });
+    }
+    if let Some(torch) = torch {
+        let provider = match torch.provider {
+            Provider::Wheel { .. } => "wheel",
+            Provider::System { .. } => "python",
+        };
+        let version = torch.version.to_string();
+        let (provider, identity) = (provider.to_owned(), torch.identity.clone());
+        toolchains.insert("torch".to_owned(), ToolchainRecord { provider, version, identity, licenses: licenses(&torch.terms) });
+    }
+    if let Some(cuda) = cuda_release(selected).and_then(|release| prepared.backends.cuda(release)) {
+        let toolkit = cuda.toolkit();
+        let provider = match &toolkit.origin {
+            Origin::Wheels => "wheels",
+            Origin::System(_) => "system",
+        };
+        let (version, identity) = (toolkit.version.to_string(), toolkit.identity.clone());
+        toolchains.insert(
+            "cuda".to_owned(),
+            ToolchainRecord {
+                provider: provider.to_owned(),
+                version,
+                identity,
+                licenses: licenses(&services.provisioner.terms_of(&toolkit.binding.dir)),
+            },
+        );
+    }
+    let catalog = torch.and_then(|torch| match &torch.provider {
+        Provider::Wheel { record_sha256, .. } => Some(record_sha256.clone()),
+        Provider::System { .. } => None,
+    });
+    VariantRecord {
+        id: variant.ops_id.to_string(),
+        backend: selected.backend.to_string(),
+        framework: selected.kind.as_str().to_owned(),
+        torch: torch.map(|torch| torch.version.to_string()),
+        compute: selected.compute_version().map(ToString::to_string),
+        catalog,
+        toolchains,
+        archs: variant.archs.clone(),
+        archs_narrowed: prepared.options.arch.is_some() && !variant.archs.is_empty(),
+        floor: floor(prepared, variant),
+        steps,
+        proven: Proven { stage, by },
+    }
+}
+
+/// The license that each wheel states, by project and version.
+fn licenses(terms: &[Terms]) -> BTreeMap<String, String> {
+    let stated =
+        |terms: &Terms| (format!("{} {}", terms.project, terms.version), terms.license.clone().unwrap_or_else(|| "none stated".to_owned()));
+    terms.iter().map(stated).collect()
+}
+
+/// The floor that a variant was linked for, as the build record keeps it; empty where nothing is linked, or for a system without
+/// floors.
+pub(super) fn floor(prepared: &Prepared<'_>, variant: &PlannedVariant) -> BTreeMap<String, String> {
+    let choice = match &prepared.floor {
+        Some(floor) => FloorChoice::Level(floor.level()),
+        None if prepared.options.target.os == Os::Linux => FloorChoice::Host,
+        None => return BTreeMap::new(),
+    };
+    if variant.extension.is_some() { floor_record(choice) } else { BTreeMap::new() }
+}
