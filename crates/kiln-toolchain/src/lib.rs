@@ -30,7 +30,7 @@ pub mod zip;
 pub use catalog::{Catalog, CudaMembers, CudaToolkit, CudaUse, TorchRelease, TvmFfiRelease};
 pub use default_index::{
     BuiltInIndex, DefaultIndex, IndexOrigin, IndexSettings, PipFile, TorchIndexSettings, ask_pip, certificate_files, default_index,
-    pip_config_paths, proxies, torch_index,
+    pip_files, proxies, torch_index,
 };
 pub use error::Error;
 pub use event::{FetchEvent, FetchSink};

@@ -13,8 +13,8 @@ use common::{PLATFORM, files_below};
 use kiln_format::Version;
 use kiln_test_server::{Log, MirrorOptions, MirrorServer};
 use kiln_toolchain::{
-    AgentOptions, Catalog, IndexSettings, IndexUrl, Network, PipFile, ProvisionOptions, Provisioner, RetryPolicy, UreqTransport, ask_pip,
-    default_index, pip_config_paths,
+    AgentOptions, Catalog, IndexSettings, IndexUrl, Network, ProvisionOptions, Provisioner, RetryPolicy, UreqTransport, ask_pip,
+    default_index, pip_files,
 };
 
 /// Where the catalog lies; it is what the library has compiled in.
@@ -23,18 +23,9 @@ const CATALOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/catalog/torch.toml")
 /// The index that pip would use here, as its address.
 fn real_index() -> String {
     let environment: BTreeMap<String, String> = std::env::vars().collect();
-    let read = |path: std::path::PathBuf| std::fs::read_to_string(&path).ok().map(|text| PipFile { path, text });
-    let pip_files: Vec<PipFile> = pip_config_paths(&environment).into_iter().filter_map(read).collect();
+    let pip_files = pip_files(&environment);
     let ask_python = || ask_pip(Path::new("python3"));
-    let settings = IndexSettings {
-        option: None,
-        kiln_toml: None,
-        environment: &environment,
-        pip_files: &pip_files,
-        ask_python: &ask_python,
-        current_dir: Path::new("/"),
-        project_dir: Path::new("/"),
-    };
+    let settings = IndexSettings::of_machine(&environment, &pip_files, &ask_python, Path::new("/"));
     let index = default_index(&settings).unwrap();
     index.url.to_string()
 }

@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use self::built_in::{BuiltInIndex, ask_pip};
-pub use self::pip_config::{PipFile, pip_config_paths};
+pub use self::pip_config::{PipFile, pip_files};
 
 use self::pip_config::PipConfig;
 use crate::error::Error;
@@ -29,7 +29,7 @@ pub struct IndexSettings<'a> {
     pub kiln_toml: Option<&'a str>,
     /// The environment; only the variables named in this module's rule are looked at.
     pub environment: &'a BTreeMap<String, String>,
-    /// pip's configuration files, those that exist among [`pip_config_paths`], in that order.
+    /// pip's configuration files: those of [`pip_files`].
     pub pip_files: &'a [PipFile],
     /// Asks the installed Python's pip for the index that it has built in; the last resort. The error says in a few
     /// words why there is no answer.
@@ -38,6 +38,18 @@ pub struct IndexSettings<'a> {
     pub current_dir: &'a Path,
     /// Where relative paths of `kiln.toml` start.
     pub project_dir: &'a Path,
+}
+
+impl<'a> IndexSettings<'a> {
+    /// What the machine says by itself, without an option or a project. `environment`, `pip_files` and `ask_python` as in the fields.
+    pub fn of_machine(
+        environment: &'a BTreeMap<String, String>,
+        pip_files: &'a [PipFile],
+        ask_python: &'a dyn Fn() -> Result<String, String>,
+        current_dir: &'a Path,
+    ) -> Self {
+        Self { option: None, kiln_toml: None, environment, pip_files, ask_python, current_dir, project_dir: current_dir }
+    }
 }
 
 /// What the caller knows of an index for torch builds that the package index lacks.

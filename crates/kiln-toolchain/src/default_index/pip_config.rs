@@ -1,11 +1,12 @@
 //! pip's configuration files, as far as they say how to reach an index.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// A configuration file of pip, read by the caller.
+/// A configuration file of pip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipFile {
     /// Where it is.
@@ -16,7 +17,7 @@ pub struct PipFile {
 
 /// Where pip looks for its configuration on Unix, in its order: a later file overrides an earlier one. These are the
 /// places of pip's manual (configuration, "location"): system-wide, the user's, the environment's, `PIP_CONFIG_FILE`.
-pub fn pip_config_paths(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
+fn pip_config_paths(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let variable = |name: &str| environment.get(name).map(String::as_str).filter(|value| !value.is_empty());
     let named = variable("PIP_CONFIG_FILE");
     if named == Some("/dev/null") {
@@ -34,6 +35,12 @@ pub fn pip_config_paths(environment: &BTreeMap<String, String>) -> Vec<PathBuf> 
     paths.extend(variable("VIRTUAL_ENV").map(|dir| Path::new(dir).join("pip.conf")));
     paths.extend(named.map(PathBuf::from));
     paths
+}
+
+/// pip's configuration files, those that exist and can be read, in the order in which pip reads them.
+pub fn pip_files(environment: &BTreeMap<String, String>) -> Vec<PipFile> {
+    let read = |path: PathBuf| fs::read_to_string(&path).ok().map(|text| PipFile { path, text });
+    pip_config_paths(environment).into_iter().filter_map(read).collect()
 }
 
 /// Merged settings.

@@ -15,8 +15,8 @@ use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
 use kiln_graph::{ActionCache, DEFAULT_CACHE_LIMIT};
 use kiln_toolchain::{
-    AgentOptions, BuiltInIndex, DefaultIndex, IndexSettings, Netrc, Network, PipFile, ProvisionOptions, RetryPolicy, TorchIndexSettings,
-    Trust, UreqTransport, ask_pip, certificate_files, default_index, pip_config_paths, proxies, torch_index,
+    AgentOptions, BuiltInIndex, DefaultIndex, IndexSettings, Netrc, Network, ProvisionOptions, RetryPolicy, TorchIndexSettings, Trust,
+    UreqTransport, ask_pip, certificate_files, default_index, pip_files, proxies, torch_index,
 };
 
 use crate::args::Global;
@@ -107,7 +107,7 @@ impl Settings {
     /// project and what its `kiln.toml` says.
     pub(crate) fn network(&self, cache_dir: &Path, project: ProjectSettings<'_>) -> Result<Network, kiln_toolchain::Error> {
         let variables = &self.environment.variables;
-        let pip_files = self.pip_files();
+        let pip_files = pip_files(variables);
         let index = self.index(cache_dir, project)?;
         let torch_index = torch_index(&TorchIndexSettings {
             option: self.torch_index.as_deref(),
@@ -136,17 +136,11 @@ impl Settings {
             option: self.index.as_deref(),
             kiln_toml: named(project, |settings| &settings.index_url),
             environment: &self.environment.variables,
-            pip_files: &self.pip_files(),
+            pip_files: &pip_files(&self.environment.variables),
             ask_python: &ask_python,
             current_dir: &self.environment.current_dir,
             project_dir: self.project_dir(project),
         })
-    }
-
-    /// The configuration files of pip that are there.
-    fn pip_files(&self) -> Vec<PipFile> {
-        let paths = pip_config_paths(&self.environment.variables).into_iter();
-        paths.filter_map(|path| fs::read_to_string(&path).ok().map(|text| PipFile { path, text })).collect()
     }
 
     fn project_dir<'p>(&'p self, project: ProjectSettings<'p>) -> &'p Path {
