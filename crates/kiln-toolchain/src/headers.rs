@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest, Sha256};
+
+use crate::wheel::record::lines;
 
 /// Where the headers of torch are in its wheel.
 const INCLUDE: &str = "torch/include/";
@@ -50,19 +51,14 @@ impl HeaderSet {
     /// The headers that the text of a torch wheel's `RECORD` lists.
     ///
     /// # Errors
-    /// The line that lists a header without its sha256.
+    /// What is wrong with it, or which header it lists without a sha256.
     pub fn of_record(record: &str) -> Result<Self, String> {
         let mut headers = BTreeMap::new();
-        for line in record.lines() {
-            let Some(rest) = line.strip_prefix(INCLUDE) else { continue };
-            let digest = || {
-                let (path, rest) = rest.rsplit_once(",sha256=")?;
-                let (digest, _size) = rest.split_once(',')?;
-                let digest = BASE64URL_NOPAD.decode(digest.as_bytes()).ok()?;
-                Some((path.trim_matches('"').to_owned(), <[u8; 32]>::try_from(digest).ok()?))
-            };
-            let (path, digest) = digest().ok_or_else(|| line.to_owned())?;
-            headers.insert(path, digest);
+        for line in lines(record) {
+            let (_, path, entry) = line?;
+            let Some(header) = path.strip_prefix(INCLUDE) else { continue };
+            let entry = entry.ok_or_else(|| format!("has no sha256 of `{path}`"))?;
+            headers.insert(header.to_owned(), entry.sha256);
         }
         Ok(Self(headers))
     }
@@ -132,6 +128,8 @@ impl HeaderDifference {
 
 #[cfg(test)]
 mod tests {
+    use data_encoding::BASE64URL_NOPAD;
+
     use super::*;
 
     /// What the wheels of torch 2.13.0 for Linux list of some headers: x86_64, and below what aarch64 lists otherwise or in addition.

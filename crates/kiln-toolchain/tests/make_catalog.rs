@@ -120,6 +120,8 @@ fn wheels_that_are_not_sound_are_refused() {
     insta::assert_snapshot!(error(torch().member(Member { recorded: false, ..version_py() })), @"no catalog entry can be made of `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl`: RECORD does not have `torch/version.py`");
     insta::assert_snapshot!(error(torch().member(version_py()).file("torch/lib/libc10.so", place.library("libc10.so", ""))), @"no catalog entry can be made of `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl`: it has no `torch-2.13.0.dist-info/METADATA`");
     insta::assert_snapshot!(error(torch().member(version_py()).file("torch/lib/libc10.so", "text")), @"no catalog entry can be made of `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl`: `torch/lib/libc10.so`: not a shared library");
+    let empty = torch().without_record().member(version_py()).file("torch-2.13.0.dist-info/RECORD", "");
+    assert!(error(empty).ends_with("RECORD does not have `torch/version.py`"));
     let missing = place.error(&place.dir.path().join("torch-1-py3-none-manylinux_2_28_x86_64.whl"));
     assert!(missing.contains("No such file"), "{missing}");
 }

@@ -4,13 +4,15 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use data_encoding::HEXLOWER;
 use flate2::read::DeflateDecoder;
 use sha2::{Digest, Sha256};
 
 use super::MakeError;
 use crate::index::normalized;
 use crate::part::{Terms, WheelPin};
+use crate::wheel::is_record;
+use crate::wheel::record::Record;
 use crate::zip::{Limits, Member, Method, TAIL, find_end, parse_directory};
 
 /// A wheel on disk, read whole, with its pin. Every member that is read is checked against `RECORD`.
@@ -19,7 +21,8 @@ pub struct WholeWheel {
     pin: WheelPin,
     file: File,
     members: Vec<Member>,
-    record: String,
+    /// None until it is read.
+    record: Option<Record>,
     /// Name of its `*.dist-info` directory, with the slash.
     info: String,
 }
@@ -42,19 +45,18 @@ impl WholeWheel {
         let end = find_end(&tail, size).map_err(|cause| cause.to_string())?;
         let directory = read_at(&mut file, end.directory_start, end.directory_size)?;
         let members = parse_directory(&directory, &end, &Limits::default()).map_err(|cause| cause.to_string())?;
-        let mut records = members
-            .iter()
-            .filter(|member| member.name.split_once('/').is_some_and(|(dir, rest)| dir.ends_with(".dist-info") && rest == "RECORD"));
+        let mut records = members.iter().filter(|member| is_record(&member.name));
         let (Some(record), None) = (records.next(), records.next()) else { return Err("it does not have just one RECORD".to_owned()) };
         let record_name = record.name.clone();
         let info = record_name.strip_suffix("RECORD").unwrap_or_default().to_owned();
         let project = normalized(file_name.split('-').next().unwrap_or_default());
         let pin = WheelPin { project, file: file_name.to_owned(), size, sha256, record_sha256: String::new() };
-        let mut wheel = Self { pin, file, members, record: String::new(), info };
+        let mut wheel = Self { pin, file, members, record: None, info };
         // `RECORD` has no line for itself; the zip's own checksum is all there is for it.
         let record = wheel.member(&record_name)?;
         wheel.pin.record_sha256 = HEXLOWER.encode(&Sha256::digest(&record));
-        wheel.record = String::from_utf8(record).map_err(|_| "its RECORD is not UTF-8 text".to_owned())?;
+        let text = std::str::from_utf8(&record).map_err(|_| "its RECORD is not UTF-8 text".to_owned())?;
+        wheel.record = Some(Record::parse(&record_name, text.as_bytes()).map_err(|reason| format!("its RECORD {reason}"))?);
         Ok(wheel)
     }
 
@@ -142,14 +144,10 @@ impl WholeWheel {
         if (check.size, check.crc.sum()) != (member.size, member.crc32) {
             return Err(format!("`{name}` is damaged"));
         }
-        if self.record.is_empty() {
-            // This is `RECORD` itself.
-            return Ok(());
-        }
-        let line = self.record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(",sha256="));
-        let found = format!("{},{}", BASE64URL_NOPAD.encode(&check.sha256.finalize()), check.size);
-        match line {
-            Some(line) if line == found => Ok(()),
+        // None while `RECORD` itself is read.
+        let Some(record) = &self.record else { return Ok(()) };
+        match record.entry(name) {
+            Some(entry) if (entry.size, entry.sha256) == (check.size, check.sha256.finalize().into()) => Ok(()),
             Some(_) => Err(format!("`{name}` is not what RECORD says")),
             None => Err(format!("RECORD does not have `{name}`")),
         }

@@ -1,6 +1,6 @@
 //! Wheels, read without being installed or fetched whole.
 
-mod record;
+pub(crate) mod record;
 mod runs;
 mod source;
 mod sparse;
@@ -168,13 +168,16 @@ fn is_terms(member: &str, dist_info: &str) -> bool {
     }
 }
 
+/// Whether a member is a `RECORD`.
+pub(crate) fn is_record(name: &str) -> bool {
+    name.strip_suffix(".dist-info/RECORD").is_some_and(|project| !project.is_empty() && !project.contains('/'))
+}
+
 /// Fetches `RECORD`, compares it with its pin and reads it; gives the directory that it lies in too. The terms beside it come along.
 fn read_record(source: &mut Source<'_>, members: &[Member]) -> Result<(Record, String), Error> {
     let (file, pin) = (source.pin().file, source.pin().record_sha256);
     let refuse = |record: &str, reason: String| Error::Record { file: file.to_owned(), record: record.to_owned(), reason };
-    let mut found = members.iter().filter(|member| {
-        member.name.strip_suffix(".dist-info/RECORD").is_some_and(|project| !project.is_empty() && !project.contains('/'))
-    });
+    let mut found = members.iter().filter(|member| is_record(&member.name));
     let member = match (found.next(), found.next()) {
         (Some(member), None) => member,
         (None, _) => return Err(refuse("*.dist-info/RECORD", "is missing".to_owned())),

@@ -6,42 +6,52 @@ use data_encoding::BASE64URL_NOPAD;
 
 /// What `RECORD` says of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// Sha256 of its content.
-    pub(super) sha256: [u8; 32],
+    pub(crate) sha256: [u8; 32],
     /// Its size in bytes.
-    pub(super) size: u64,
+    pub(crate) size: u64,
+}
+
+/// The lines of the text of a `RECORD` by their numbers: `path,sha256=<urlsafe base64 without padding>,size`, as CSV. A line without a
+/// digest (that of `RECORD` itself) or with a digest of another kind gives its path alone. An error says what is wrong, as a phrase
+/// that follows the file's name.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = Result<(usize, String, Option<Entry>), String>> {
+    let read = |(number, line)| {
+        let (path, rest) = field(line).ok_or_else(|| wrong("a damaged path", number))?;
+        let (digest, size) = rest.split_once(',').ok_or_else(|| wrong("too few fields", number))?;
+        let Some(digest) = digest.strip_prefix("sha256=") else { return Ok((number, path, None)) };
+        let sha256 = BASE64URL_NOPAD.decode(digest.as_bytes()).ok().and_then(|bytes| bytes.try_into().ok());
+        let sha256 = sha256.ok_or_else(|| wrong("a damaged sha256", number))?;
+        let size = size.parse().map_err(|_| wrong("a damaged size", number))?;
+        Ok((number, path, Some(Entry { sha256, size })))
+    };
+    (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty()).map(read)
+}
+
+fn wrong(what: &str, number: usize) -> String {
+    format!("has {what} in line {number}")
 }
 
 /// A `RECORD` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(crate) struct Record {
     name: String,
     entries: BTreeMap<String, Entry>,
 }
 
 impl Record {
-    /// Reads the `RECORD` file called `name`: lines `path,sha256=<urlsafe base64 without padding>,size`, as CSV.
-    /// Lines without a digest (that of `RECORD` itself) or with a digest of another kind are no entries.
+    /// Reads the `RECORD` file called `name`. Only lines with a sha256 are entries.
     ///
     /// # Errors
     /// What is wrong with it, as a phrase that follows its name.
-    pub(super) fn parse(name: &str, content: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(name: &str, content: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(content).map_err(|_| "is not UTF-8".to_owned())?;
         let mut entries = BTreeMap::new();
-        for (index, line) in text.lines().enumerate() {
-            let wrong = |what: &str| format!("has {what} in line {}", index + 1);
-            if line.is_empty() {
-                continue;
-            }
-            let (path, rest) = field(line).ok_or_else(|| wrong("a damaged path"))?;
-            let (digest, size) = rest.split_once(',').ok_or_else(|| wrong("too few fields"))?;
-            let Some(digest) = digest.strip_prefix("sha256=") else { continue };
-            let sha256 = BASE64URL_NOPAD.decode(digest.as_bytes()).ok().and_then(|bytes| bytes.try_into().ok());
-            let sha256 = sha256.ok_or_else(|| wrong("a damaged sha256"))?;
-            let size = size.parse().map_err(|_| wrong("a damaged size"))?;
-            if entries.insert(path, Entry { sha256, size }).is_some() {
-                return Err(wrong("a path for the second time"));
+        for line in lines(text) {
+            let (number, path, Some(entry)) = line? else { continue };
+            if entries.insert(path, entry).is_some() {
+                return Err(wrong("a path for the second time", number));
             }
         }
         Ok(Self { name: name.to_owned(), entries })
@@ -53,7 +63,7 @@ impl Record {
     }
 
     /// What is said of the file at `path`.
-    pub(super) fn entry(&self, path: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, path: &str) -> Option<&Entry> {
         self.entries.get(path)
     }
 
