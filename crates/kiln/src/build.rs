@@ -1,8 +1,10 @@
 //! `kiln build`: from a project to variant directories.
 
 mod records;
+mod unobjected;
 mod work_dir;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::num::NonZeroUsize;
@@ -10,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use kiln_backend::ObjectFile;
 use kiln_cuda::{ArchRequest, CudaBackend};
 use kiln_format::build::KernelOptions;
 use kiln_format::lock::Lock;
@@ -21,6 +24,7 @@ use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
 use kiln_toolchain::{Availability, CudaUse, LibraryExports, Provisioner, TorchToolchain};
 
+use self::unobjected::Unobjected;
 use crate::backends::Backends;
 use crate::build_error::{BuildError, Report};
 use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
@@ -172,6 +176,8 @@ pub struct Services<'a> {
     pub cache_dir: &'a Path,
     /// Who builds, for the metadata.
     pub builder: Builder,
+    /// Tells the program that builds from every other one, also of the same version; none when that is not known.
+    pub program: Option<String>,
     /// Results of steps that all builds of this user share; none to run whatever is not up to date.
     pub actions: Option<&'a ActionCache>,
     /// Stops the build.
@@ -344,9 +350,11 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     // A record that is unreadable says nothing about the variants that are there; a new one is begun.
     let mut record = BuildRecord::read(&out_dir).unwrap_or_default();
     let steps = records::steps(&prepared.plan);
+    let unobjected = Unobjected::of(work_dir.path());
     for variant in &prepared.plan.variants {
         let name = variant.selected.variant.name();
-        let made = if report.interrupted { Err(None) } else { package_variant(prepared, services, variant, &outcome, &out_dir) };
+        let made =
+            if report.interrupted { Err(None) } else { package_variant(prepared, services, variant, &outcome, &out_dir, &unobjected) };
         let event = match made {
             Ok((placed, stage)) => {
                 report.built += 1;
@@ -424,6 +432,7 @@ fn package_variant(
     variant: &PlannedVariant,
     outcome: &Outcome,
     out_dir: &Path,
+    unobjected: &Unobjected,
 ) -> Result<(Placed, Stage), Option<Report>> {
     let name = variant.selected.variant.name();
     let package_error = |error: PackageError| Some(Report::of(&error, error.code(), error.hint()));
@@ -434,17 +443,28 @@ fn package_variant(
     };
     let build = prepared.checked.build().map_err(|error| Some(Report::from(&error)))?;
     let os = variant.selected.target.map_or(Os::Linux, |target| target.os);
-    if let Some(library) = &library {
-        verify_code(prepared, variant, library)?;
-    }
-    let library = library.as_deref().map(|library| (library, os));
-    let contents = Contents::collect(&prepared.checked.project.root, build, &variant.ops_id, library).map_err(package_error)?;
+    let shipped = library.as_deref().map(|library| (library, os));
+    let contents = Contents::collect(&prepared.checked.project.root, build, &variant.ops_id, shipped).map_err(package_error)?;
     let provenance = package::provenance(services.builder.clone(), &prepared.scm, prepared.dirty);
     let selected = &variant.selected;
     let metadata =
         package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &variant.archs, provenance).map_err(package_error)?;
-    let inspect = |dir: &Path| inspect(prepared, services, variant, outcome, dir);
-    let placed = package::place(out_dir, &name, &contents, &metadata, &inspect).map_err(package_error)?;
+    let digest = contents.digest().map_err(package_error)?;
+    let looked = Looked::at(prepared, services, variant, outcome);
+    let key = unobjected::key(&looked, services, &digest, &metadata);
+    if key.as_ref().is_some_and(|key| unobjected.has(&name, key)) {
+        let placed = package::place(out_dir, &name, &contents, digest, &metadata, &|_| true).map_err(package_error)?;
+        return Ok((placed, Stage::Linked));
+    }
+    if let Some(library) = &library {
+        verify_code(prepared, variant, library)?;
+    }
+    let remarks = Cell::new(0);
+    let inspect = |dir: &Path| looked.inspect(services, dir, &remarks);
+    let placed = package::place(out_dir, &name, &contents, digest, &metadata, &inspect).map_err(package_error)?;
+    if let (Some(key), 0) = (key, remarks.get()) {
+        unobjected.note(&name, &key);
+    }
     Ok((placed, Stage::Linked))
 }
 
@@ -460,37 +480,58 @@ fn verify_code(prepared: &Prepared<'_>, variant: &PlannedVariant, library: &Path
         .map_err(|wrong| Some(Report { code: wrong.code(), message: wrong.message, causes: Vec::new(), hint: wrong.hint }))
 }
 
-/// Runs the checks on a variant's directory and tells what they say. False: it must not be put in place.
-fn inspect(prepared: &Prepared<'_>, services: &Services<'_>, variant: &PlannedVariant, outcome: &Outcome, dir: &Path) -> bool {
-    let project = &prepared.checked.project.root;
-    let torch = variant.selected.torch().and_then(|used| prepared.torch.get(&used.release));
-    let objects: Vec<(String, PathBuf)> =
-        variant.objects.iter().map(|object| (object.source.clone(), outcome.output_path(&object.output))).collect();
-    let floor = records::floor(prepared, variant);
-    let backend = variant.selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute));
-    let runtime = backend.map(|backend| backend.torch_part().runtime).unwrap_or_default();
-    let exports: Vec<LibraryExports> = torch.iter().flat_map(|torch| &torch.exports).cloned().chain(runtime).collect();
-    let built = BuiltVariant {
-        variant: &variant.selected.variant,
-        id: &variant.ops_id,
-        floor: check::floor_policy(&floor),
-        torch: &TorchNames::of(&exports),
-        objects: &objects,
-        host_paths: &[project, services.cache_dir].map(|path| path.display().to_string()),
-    };
-    let name = variant.selected.variant.name();
-    match check_built(dir, &built) {
-        Ok(report) => {
-            let ok = report.is_ok();
-            let remarks = report.findings.into_iter().map(Remark::from).chain(report.failures.into_iter().map(Remark::from));
-            for remark in remarks {
-                (services.events)(&Event::Remark { variant: name.clone(), remark });
-            }
-            ok
+/// What the checks of a built variant look at beside its directory.
+struct Looked<'a> {
+    variant: &'a PlannedVariant,
+    floor: BTreeMap<String, String>,
+    exports: Vec<LibraryExports>,
+    objects: Vec<(String, PathBuf)>,
+    host_paths: [String; 2],
+}
+
+impl<'a> Looked<'a> {
+    fn at(prepared: &Prepared<'_>, services: &Services<'_>, variant: &'a PlannedVariant, outcome: &Outcome) -> Self {
+        let project = &prepared.checked.project.root;
+        let torch = variant.selected.torch().and_then(|used| prepared.torch.get(&used.release));
+        let backend = variant.selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute));
+        let runtime = backend.map(|backend| backend.torch_part().runtime).unwrap_or_default();
+        let object = |object: &ObjectFile| (object.source.clone(), outcome.output_path(&object.output));
+        Self {
+            variant,
+            floor: records::floor(prepared, variant),
+            exports: torch.iter().flat_map(|torch| &torch.exports).cloned().chain(runtime).collect(),
+            objects: variant.objects.iter().map(object).collect(),
+            host_paths: [project, services.cache_dir].map(|path| path.display().to_string()),
         }
-        Err(error) => {
-            (services.events)(&Event::Warning { message: error.to_string() });
-            false
+    }
+
+    /// Runs the checks on a variant's directory and tells what they say, as many times as it counts. False: it must not be put in
+    /// place.
+    fn inspect(&self, services: &Services<'_>, dir: &Path, told: &Cell<usize>) -> bool {
+        let built = BuiltVariant {
+            variant: &self.variant.selected.variant,
+            id: &self.variant.ops_id,
+            floor: check::floor_policy(&self.floor),
+            torch: &TorchNames::of(&self.exports),
+            objects: &self.objects,
+            host_paths: &self.host_paths,
+        };
+        let name = self.variant.selected.variant.name();
+        match check_built(dir, &built) {
+            Ok(report) => {
+                let ok = report.is_ok();
+                let remarks = report.findings.into_iter().map(Remark::from).chain(report.failures.into_iter().map(Remark::from));
+                for remark in remarks {
+                    told.set(told.get() + 1);
+                    (services.events)(&Event::Remark { variant: name.clone(), remark });
+                }
+                ok
+            }
+            Err(error) => {
+                told.set(told.get() + 1);
+                (services.events)(&Event::Warning { message: error.to_string() });
+                false
+            }
         }
     }
 }

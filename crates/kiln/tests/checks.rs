@@ -79,6 +79,25 @@ fn what_was_built_is_clean() {
     assert_eq!(run.stderr, "     Checked 3 files: nothing found\n");
 }
 
+/// What the checks had nothing to say of is read again only when something changed; what they said is said by every build.
+#[test]
+fn an_unchanged_variant_is_not_read_again() {
+    let (sandbox, dir, variant) = built();
+    let note = dir.join(".kiln/unobjected").join(variant.file_name().unwrap());
+    let noted = || (fs::read_to_string(&note).unwrap(), fs::metadata(&note).unwrap().modified().unwrap());
+    let first = noted();
+    sandbox.build(&dir, &[]);
+    assert_eq!(noted(), first);
+    fs::write(&note, "of another state").unwrap();
+    sandbox.build(&dir, &[]);
+    let again = noted();
+    assert!(again.0 == first.0 && again.1 != first.1);
+    // Another declaration for the same bytes, and another file beside them.
+    fs::write(dir.join("torch-ext/tiny/more.py"), "").unwrap();
+    sandbox.build(&dir, &[]);
+    assert_ne!(noted().0, first.0);
+}
+
 /// Names of the stable ABI that are newer than what is declared are found by the name of the directory alone.
 #[test]
 fn an_extension_that_promises_too_much() {

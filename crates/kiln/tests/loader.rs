@@ -45,7 +45,7 @@ fn packaged(build_toml: &str, init: &str) -> tempfile::TempDir {
         let archs = if selected.backend.as_str() == "cuda" { vec!["9.0".to_owned()] } else { Vec::new() };
         let builder = Builder { version: "kiln 0.1.0".into(), commit: None };
         let metadata = metadata(build, selected.backend, selected.kind, &id, &archs, provenance(builder, &Scm::None, false)).unwrap();
-        place(&root.join("build"), &selected.variant.name(), &contents, &metadata, &|_| true).unwrap();
+        place(&root.join("build"), &selected.variant.name(), &contents, contents.digest().unwrap(), &metadata, &|_| true).unwrap();
     }
     tmp
 }

@@ -98,11 +98,8 @@ impl CodedSet {
         let mut fingerprints = Vec::with_capacity((count as usize).min(rest.len() / 2));
         let mut previous: u64 = 0;
         for index in 0..count {
-            let mut difference: u64 = 0;
-            while bits.take(1).ok_or_else(cut)? == 1 {
-                difference += 1 << BITS;
-            }
-            difference |= bits.take(BITS).ok_or_else(cut)?;
+            // Without overflow: there are fewer than 2^44 bits.
+            let difference = (bits.ones().ok_or_else(cut)? << BITS) | bits.take(BITS).ok_or_else(cut)?;
             if difference == 0 && index > 0 {
                 return Err(NamesError("it holds one number twice"));
             }
@@ -149,21 +146,50 @@ impl BitWriter {
     }
 }
 
-/// Reads what a [`BitWriter`] wrote.
+/// Reads what a [`BitWriter`] wrote, a word at a time: a release has millions of bits, and every build reads some releases.
 struct BitReader<'b> {
     bytes: &'b [u8],
     position: usize,
 }
 
 impl BitReader<'_> {
-    /// The next `count` bits, the first as the lowest; none when they are not all there.
+    /// The bits from the current position on, the next one as the lowest, and how many of them there are: at least 57 unless
+    /// the end is nearer.
+    fn window(&self) -> (u64, usize) {
+        let rest = self.bytes.get(self.position / 8..).unwrap_or_default();
+        let word = match rest.first_chunk() {
+            Some(word) => u64::from_le_bytes(*word),
+            None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        let skip = self.position % 8;
+        (word >> skip, (rest.len().min(8) * 8).saturating_sub(skip))
+    }
+
+    /// The next `count` bits (at most 57), the first as the lowest; none when they are not all there.
     fn take(&mut self, count: u32) -> Option<u64> {
-        let mut value = 0;
-        for index in 0..count {
-            let byte = self.bytes.get(self.position / 8)?;
-            value |= u64::from(byte >> (self.position % 8) & 1) << index;
-            self.position += 1;
+        let (word, there) = self.window();
+        if there < count as usize {
+            return None;
         }
-        Some(value)
+        self.position += count as usize;
+        Some(word & ((1 << count) - 1))
+    }
+
+    /// How many one bits there are before the next zero bit, which is taken too; none when there is no zero bit.
+    fn ones(&mut self) -> Option<u64> {
+        let mut ones = 0;
+        loop {
+            let (word, there) = self.window();
+            let run = (word.trailing_ones() as usize).min(there);
+            ones += run as u64;
+            self.position += run;
+            if run < there {
+                self.position += 1;
+                return Some(ones);
+            }
+            if there == 0 {
+                return None;
+            }
+        }
     }
 }

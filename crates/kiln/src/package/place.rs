@@ -26,13 +26,19 @@ pub enum Placed {
 /// Looks at a variant's directory before it is put in place, and at one that stays as it is. False: it must not be there.
 pub type Inspect<'a> = dyn Fn(&Path) -> bool + 'a;
 
-/// Puts the directory `out/variant` in place, whole or not at all, unless `inspect` refuses it. The digest of `contents` is added to
-/// `metadata`.
+/// Puts the directory `out/variant` in place, whole or not at all, unless `inspect` refuses it. `digest` is that of `contents`, and is
+/// added to `metadata`.
 ///
 /// # Errors
 /// When a file cannot be read or written, or the directory is refused; what was in place is then still there.
-pub fn place(out: &Path, variant: &str, contents: &Contents, metadata: &Metadata, inspect: &Inspect<'_>) -> Result<Placed, PackageError> {
-    let digest = contents.digest()?;
+pub fn place(
+    out: &Path,
+    variant: &str,
+    contents: &Contents,
+    digest: Digest,
+    metadata: &Metadata,
+    inspect: &Inspect<'_>,
+) -> Result<Placed, PackageError> {
     let text = Metadata { digest: Some(digest.clone()), ..metadata.clone() }.to_json();
     let mut all = contents.clone();
     all.files.insert(METADATA.to_owned(), Entry { source: Source::Bytes(text.into_bytes()), executable: false });

@@ -62,7 +62,15 @@ impl Fixture {
     }
 
     fn place(&self) -> Placed {
-        place(&self.out(), "v", &self.contents(), &self.metadata(BackendName::Cpu, Kind::Torch, &[]), &|_| true).unwrap()
+        place(
+            &self.out(),
+            "v",
+            &self.contents(),
+            self.contents().digest().unwrap(),
+            &self.metadata(BackendName::Cpu, Kind::Torch, &[]),
+            &|_| true,
+        )
+        .unwrap()
     }
 }
 
@@ -232,12 +240,18 @@ fn modules_that_would_hide_the_shared_object_are_refused() {
 fn a_failing_package_leaves_the_old_directory() {
     let fixture = Fixture::torch();
     fixture.place();
-    let before = tree(&fixture.out());
+    let before = tree(&fixture.out().join("v"));
     let mut contents = fixture.contents();
+    let mut digest = contents.digest().unwrap();
     contents.files.insert("gone.py".into(), Entry { source: Source::File("/nowhere/gone.py".into()), executable: false });
-    let error = place(&fixture.out(), "v", &contents, &fixture.metadata(BackendName::Cpu, Kind::Torch, &[]), &|_| true).unwrap_err();
+    assert_eq!(contents.digest().unwrap_err().to_string(), "failed to read `/nowhere/gone.py`");
+    // Gone after it was hashed.
+    digest.files.insert("gone.py".into(), "00".into());
+    let metadata = fixture.metadata(BackendName::Cpu, Kind::Torch, &[]);
+    let error = place(&fixture.out(), "v", &contents, digest, &metadata, &|_| true).unwrap_err();
     assert_eq!(error.to_string(), "failed to read `/nowhere/gone.py`");
-    assert_eq!(tree(&fixture.out()), before);
+    assert_eq!(tree(&fixture.out().join("v")), before);
+    assert_eq!(fs::read_dir(fixture.out()).unwrap().count(), 1);
 }
 
 #[test]
@@ -269,7 +283,7 @@ fn a_refused_directory_is_not_placed() {
             answer
         };
         let metadata = fixture.metadata(BackendName::Cpu, Kind::Torch, &[]);
-        let result = place(&fixture.out(), "v", &fixture.contents(), &metadata, &inspect);
+        let result = place(&fixture.out(), "v", &fixture.contents(), fixture.contents().digest().unwrap(), &metadata, &inspect);
         assert_eq!(looked.into_inner(), [(true, true)], "a whole directory is looked at, once");
         result
     };

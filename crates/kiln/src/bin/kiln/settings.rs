@@ -183,6 +183,13 @@ impl Settings {
         Builder { version: concat!("kiln ", env!("CARGO_PKG_VERSION")).to_owned(), commit: None }
     }
 
+    /// Tells this program from others of the same version: a build of other sources has another size or time.
+    pub(crate) fn program() -> Option<String> {
+        let meta = std::env::current_exe().and_then(std::fs::metadata).ok()?;
+        let since = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some(format!("{} {} {}", env!("CARGO_PKG_VERSION"), meta.len(), since.as_nanos()))
+    }
+
     /// How many steps run at once: what was asked for, else `MAX_JOBS`, else one for each processor.
     pub(crate) fn jobs(&self, asked: Option<u16>) -> Result<NonZeroUsize, Failure> {
         if let Some(jobs) = asked.and_then(|jobs| NonZeroUsize::new(usize::from(jobs))) {

@@ -85,6 +85,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         ambient: &settings.ambient(),
         cache_dir: &cache_dir,
         builder: Settings::builder(),
+        program: Settings::program(),
         actions: actions.as_ref(),
         interrupt: interrupt.clone(),
         events: &report,

@@ -78,6 +78,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         ambient: &settings.ambient(),
         cache_dir: &cache_dir,
         builder: Settings::builder(),
+        program: Settings::program(),
         interrupt: interrupt.clone(),
         events: &|event| {
             if let Event::Warning { message } = event {
