@@ -7,6 +7,7 @@ mod bench;
 mod build_kernels;
 mod catalog;
 mod ci_matrix;
+mod codegen;
 mod coverage;
 mod docs;
 mod expression;
@@ -59,6 +60,8 @@ enum Task {
     Catalog(catalog::Options),
     /// Write the pages of `docs/` that come from the program itself
     Docs(docs::Options),
+    /// Write the bindings of `kiln-ffi` from the headers of what is bound; or compare them
+    Codegen(codegen::Options),
     /// Write the tables that checks are made of, from the packages of the test environments; or compare them
     Tables(tables::Options),
     /// Write the lists of what the systems of a floor offer, from their sources; or compare them
@@ -88,6 +91,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         Task::Coverage(options) => coverage::run(&workspace, &options),
         Task::Catalog(options) => catalog::run(&workspace, &options),
         Task::Docs(options) => docs::run(&workspace, &options),
+        Task::Codegen(options) => codegen::run(&workspace, &options),
         Task::Tables(options) => tables::run(&workspace, &options),
         Task::Floor(options) => floor::run(&workspace, &options),
         Task::Hygiene => hygiene::run(&workspace),

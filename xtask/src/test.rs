@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::ValueEnum as _;
 
 use crate::build_kernels;
+use crate::codegen;
 use crate::coverage;
 use crate::docs;
 use crate::full;
@@ -48,6 +49,8 @@ enum Group {
     Test,
     /// Documentation
     Docs,
+    /// The bindings of `kiln-ffi`, against the headers that they are of
+    Bindings,
     /// Licences, bans and sources of dependencies
     Deny,
     /// The share of lines that tests run
@@ -84,6 +87,7 @@ fn quick(workspace: &Workspace, stages: &mut Stages, group: Group) {
         }),
         Group::Docs => stages
             .run("docs", || one(cargo(workspace).env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps", "--locked"]))),
+        Group::Bindings => stages.run("bindings", || codegen::check(workspace)),
         Group::Deny => stages.run("deny", || deny(workspace)),
         Group::Coverage => stages.run("coverage", || {
             setup::for_cargo_tests(workspace)?;

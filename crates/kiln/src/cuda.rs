@@ -1,7 +1,7 @@
 //! Where the CUDA toolkit of a variant comes from, and what `--arch` asks for.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kiln_cuda::{ArchRequest, CudaToolkit, NATIVE, ToolkitError};
 use kiln_format::{MajorMinor, Version};
@@ -178,37 +178,31 @@ pub enum ArchError {
     Native(String),
 }
 
-/// What `--arch` asks for. `devices` is asked only for `native`, and gives the capabilities of this machine's devices, one a line.
+/// What `--arch` asks for. `devices` is asked only for `native`, and gives the capabilities of this machine's devices.
 ///
 /// # Errors
 /// When it asks for something that is no capability, or there is no device.
-pub fn arch_request(text: &str, devices: &dyn Fn() -> Result<String, String>) -> Result<ArchRequest, ArchError> {
+pub fn arch_request(text: &str, devices: &dyn Fn() -> Result<Vec<String>, String>) -> Result<ArchRequest, ArchError> {
     if text.trim() != NATIVE {
         return Ok(text.parse()?);
     }
-    let said = devices().map_err(ArchError::Native)?;
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if lines.is_empty() {
+    let capabilities = devices().map_err(ArchError::Native)?;
+    if capabilities.is_empty() {
         return Err(ArchError::Native("this machine has no NVIDIA device".to_owned()));
     }
-    lines.join(",").parse().map_err(|_| ArchError::Native(format!("the driver's answer is not understood: `{}`", lines.join(" "))))
+    let listed = capabilities.join(",");
+    listed.parse().map_err(|_| ArchError::Native(format!("the driver's answer is not understood: `{listed}`")))
 }
 
-/// The program that knows the devices, and its arguments.
-pub const DEVICES: (&str, [&str; 2]) = ("nvidia-smi", ["--query-gpu=compute_cap", "--format=csv,noheader"]);
-
-/// Asks the driver's own program for the devices of this machine.
+/// The capabilities of this machine's NVIDIA devices, as the driver itself says.
 ///
 /// # Errors
-/// When it is not there or does not answer.
-pub fn ask_devices(program: Option<PathBuf>) -> Result<String, String> {
-    let (name, args) = DEVICES;
-    let program = program.ok_or_else(|| format!("there is no `{name}` on PATH, and so no driver"))?;
-    let output = std::process::Command::new(program).args(args).output().map_err(|cause| format!("`{name}` does not run: {cause}"))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(format!("`{name}` fails: {}", [text(&output.stdout), text(&output.stderr)].join(" ").trim())),
+/// When there is no driver, or it does not answer.
+pub fn device_capabilities() -> Result<Vec<String>, String> {
+    match kiln_ffi::devices(kiln_ffi::Api::Cuda) {
+        Ok(devices) => Ok(devices.into_iter().map(|device| device.arch).collect()),
+        Err(error @ kiln_ffi::FfiError::Load { .. }) => Err(format!("there is no NVIDIA driver to ask: {error}")),
+        Err(error) => Err(format!("the NVIDIA driver does not start: {error}")),
     }
 }
 
@@ -218,15 +212,14 @@ mod tests {
 
     #[test]
     fn native_is_what_the_driver_says() {
-        let asked = |answer: Result<&str, &str>| {
-            let answer = answer.map(str::to_owned).map_err(str::to_owned);
+        let asked = |answer: Result<&[&str], &str>| {
+            let answer = answer.map(|lines| lines.iter().map(|line| (*line).to_owned()).collect()).map_err(str::to_owned);
             arch_request("native", &move || answer.clone()).map_err(|error| error.to_string())
         };
-        assert_eq!(asked(Ok("9.0\n9.0\n8.6\n")), Ok("8.6,9.0".parse().unwrap()));
-        assert_eq!(asked(Ok("\n")).unwrap_err(), "`--arch native` cannot be used: this machine has no NVIDIA device");
+        assert_eq!(asked(Ok(&["9.0", "9.0", "8.6"])), Ok("8.6,9.0".parse().unwrap()));
+        assert_eq!(asked(Ok(&[])).unwrap_err(), "`--arch native` cannot be used: this machine has no NVIDIA device");
         assert_eq!(asked(Err("no driver")).unwrap_err(), "`--arch native` cannot be used: no driver");
-        assert_eq!(asked(Ok("[N/A]")).unwrap_err(), "`--arch native` cannot be used: the driver's answer is not understood: `[N/A]`");
-        assert!(ask_devices(None).unwrap_err().contains("no `nvidia-smi` on PATH"));
+        assert_eq!(asked(Ok(&["[N/A]"])).unwrap_err(), "`--arch native` cannot be used: the driver's answer is not understood: `[N/A]`");
         let never = || panic!("nobody asked for the devices");
         assert_eq!(arch_request("9.0a, 10.0", &never), Ok("10.0,9.0a".parse().unwrap()));
     }

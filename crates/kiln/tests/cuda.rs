@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use kiln_object::fatbin;
+use support::drivers::stand_in_libcuda;
 use support::project::{ProjectBuilder, kept};
 use support::{Run, Sandbox, kiln_program, shared_cache, text, tree};
 
@@ -147,10 +148,43 @@ fn what_no_toolkit_has_is_told_before_compiling() {
     assert!(empty.contains("error[no-architecture]: [kernel.k]: empty set of capabilities: none of `99.0`"), "{empty}");
     let other = said("", &["--arch", "7.0"]);
     assert!(other.contains("hint: `7.0` needs a CUDA toolkit from 11.8 on that is older than 13.0"), "{other}");
-    let native = said("", &["--arch", "native"]);
-    assert!(native.contains("error[arch]: `--arch native` cannot be used: there is no `nvidia-smi` on PATH"), "{native}");
     let list = said("", &["--arch", "sm_90"]);
     assert!(list.contains("error[arch]: `--arch` has `sm_90`"), "{list}");
+}
+
+/// The driver itself is asked, and no program of the vendor's.
+#[test]
+fn native_is_what_the_driver_says() {
+    let sandbox = sandbox();
+    let dir = project("").write(&sandbox.path("project"));
+    let native = |driver: &Path| {
+        let mut kiln = sandbox.kiln(&dir, &[&["build", "--plan", "--message-format", "json", "--arch", "native"][..], &ONLY].concat());
+        Run::of(kiln.env("LD_LIBRARY_PATH", driver))
+    };
+    let driver = |name: &str, devices: &[u32], init: u32| stand_in_libcuda(&sandbox.path(name), devices, init);
+    let run = native(&driver("two devices", &[90, 86, 90], 0));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    for (code, planned) in [("sm_90", true), ("sm_86", true), ("sm_100", false)] {
+        assert_eq!(run.stdout.contains(code), planned, "{code}: {}", run.stdout);
+    }
+    let broken = sandbox.path("no library");
+    fs::create_dir(&broken).unwrap();
+    fs::write(broken.join("libcuda.so.1"), "this is no library, however long it may be: more than the head of one\n").unwrap();
+    let why = |driver: &Path| {
+        let run = native(driver);
+        assert_eq!((run.code, run.stdout.contains("\"code\":\"arch\"")), (Some(2), true), "{}{}", run.stdout, run.stderr);
+        run.stderr
+    };
+    let cannot = "error[arch]: `--arch native` cannot be used: ";
+    for (driver, said) in [
+        (driver("none", &[], 0), "this machine has no NVIDIA device"),
+        (driver("no device", &[], 100), "this machine has no NVIDIA device"),
+        (driver("failing", &[90], 999), "the NVIDIA driver does not start: `cuInit` failed: CUDA_ERROR_UNKNOWN: unknown error"),
+        (broken, "there is no NVIDIA driver to ask: cannot load `libcuda.so.1`"),
+    ] {
+        let stderr = why(&driver);
+        assert!(stderr.contains(&format!("{cannot}{said}")), "{said}: {stderr}");
+    }
 }
 
 /// A list with an entry that CUDA 13 has no code for gets the next one, and everybody is told.

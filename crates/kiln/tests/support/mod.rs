@@ -5,6 +5,7 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part of this module")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
 
+pub mod drivers;
 pub mod index;
 pub mod project;
 pub mod started;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use kiln::Event;
 use kiln::build::{BuildOptions, BuildReport, Prepared, Services, TorchSource, prepare, run as run_build};
-use kiln::cuda::{CudaToolkits, DEVICES, arch_request, ask_devices};
+use kiln::cuda::{CudaToolkits, arch_request, device_capabilities};
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
 use kiln_format::{Level, Version};
@@ -72,8 +72,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     if cuda_from.is_some() && filters.cuda.is_empty() {
         filters.cuda = cuda.of_system().into_iter().map(Version::from).collect();
     }
-    let devices = || ask_devices(settings.environment.find_program(&[DEVICES.0]));
-    let arch = args.arch.as_ref().map(|list| arch_request(list, &devices)).transpose();
+    let arch = args.arch.as_ref().map(|list| arch_request(list, &device_capabilities)).transpose();
     let arch = arch.map_err(|error| Failure { exit: Exit::Usage, ..Failure::new("arch", error.to_string()) })?;
     let actions = if args.no_cache { None } else { Some(settings.actions(&cache_dir)?) };
     let services = Services {

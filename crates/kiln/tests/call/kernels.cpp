@@ -1,0 +1,105 @@
+// Functions that behave, and functions that do not.
+
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace {
+
+using tvm::ffi::Tensor;
+using tvm::ffi::TensorView;
+
+void check(const TensorView& tensor, const char* name) {
+  if (tensor.device().device_type != kDLCPU) {
+    TVM_FFI_THROW(ValueError) << name << " must be on the CPU";
+  }
+  DLDataType dtype = tensor.dtype();
+  if (dtype.code != kDLFloat || dtype.bits != 32) {
+    TVM_FFI_THROW(TypeError) << name << " must be float32";
+  }
+  if (!tensor.IsContiguous()) {
+    TVM_FFI_THROW(ValueError) << name << " must be contiguous";
+  }
+}
+
+int64_t count(const TensorView& tensor) {
+  int64_t product = 1;
+  for (int64_t i = 0; i < tensor.ndim(); ++i) product *= tensor.size(i);
+  return product;
+}
+
+void relu(TensorView out, TensorView in) {
+  check(out, "out");
+  check(in, "in");
+  if (count(out) == 0) TVM_FFI_THROW(ValueError) << "out is empty";
+  const float* from = static_cast<const float*>(in.data_ptr());
+  float* to = static_cast<float*>(out.data_ptr());
+  for (int64_t i = 0; i < count(out); ++i) to[i] = from[i] > 0 ? from[i] : 0;
+}
+
+// Wrong by a little, where the other one is right.
+void relu_off(TensorView out, TensorView in) {
+  relu(out, in);
+  static_cast<float*>(out.data_ptr())[1] += 0.25f;
+}
+
+Tensor scaled(TensorView in, double factor) {
+  check(in, "in");
+  Tensor out = Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, in.shape(), in.dtype(), in.device());
+  for (int64_t i = 0; i < count(in); ++i) {
+    static_cast<float*>(out.data_ptr())[i] = static_cast<const float*>(in.data_ptr())[i] * static_cast<float>(factor);
+  }
+  return out;
+}
+
+std::string greet(std::string name, int64_t times, bool loudly) {
+  std::printf("this is said by the kernel\n");
+  std::string text;
+  for (int64_t i = 0; i < times; ++i) text += (loudly ? "HELLO " : "hello ") + name + ";";
+  return text;
+}
+
+int64_t answer() { return 42; }
+
+void past_the_end(TensorView out) { static_cast<float*>(out.data_ptr())[count(out)] = 1; }
+
+void throws(TensorView) { throw std::runtime_error("the kernel's own words"); }
+
+void throws_a_number(TensorView) { throw 7; }
+
+void crashes(TensorView) { *reinterpret_cast<volatile int*>(8) = 1; }
+
+void ends(TensorView) { std::exit(0); }
+
+void ends_at_once(TensorView) { std::_Exit(0); }
+
+void hangs(TensorView) {
+  for (;;) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
+}  // namespace
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(relu, relu);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(relu_off, relu_off);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(scaled, scaled);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(greet, greet);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(answer, answer);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(past_the_end, past_the_end);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(throws, throws);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(throws_a_number, throws_a_number);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(crashes, crashes);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(ends, ends);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(ends_at_once, ends_at_once);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(hangs, hangs);
+
+// By hand: a code, and no error.
+extern "C" __attribute__((visibility("default"))) int __tvm_ffi_says_nothing(void*, const TVMFFIAny*, int32_t, TVMFFIAny*) { return -1; }
