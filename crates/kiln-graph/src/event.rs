@@ -171,6 +171,13 @@ pub enum Event {
         /// kept; they are made in a temporary directory.
         command: Option<Vec<String>>,
     },
+    /// The run was interrupted: nothing starts any more.
+    Stopping {
+        /// How many programs still run.
+        running: usize,
+        /// Whether they are asked to end. Otherwise they are let end, and what they make is kept.
+        kills: bool,
+    },
     /// A step was killed, most likely for want of memory, and runs once more with nothing beside it.
     StepRetried {
         /// The step.

@@ -9,12 +9,14 @@ use rayon::prelude::*;
 
 use crate::cache::ActionCache;
 use crate::event::Event;
-use crate::graph::Graph;
+use crate::graph::{Graph, Node};
+use crate::history::History;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Outcome, StepOutcome, StepState, TargetOutcome};
 use crate::record::Record;
 use crate::run::{Run, Settled, Tell};
-use crate::schedule::{Consequence, Schedule};
+use crate::schedule::{Consequence, Schedule, expected};
+use crate::tokens::JobServer;
 use crate::workdir::LockedWorkDir;
 
 /// How often the interrupt is looked at while programs run.
@@ -28,12 +30,14 @@ pub struct Config {
     /// Whether to go on with what does not depend on a failed step. Otherwise nothing starts after the first failure, and
     /// what runs is let finish.
     pub keep_going: bool,
-    /// Stops the run: nothing starts any more and the process groups of the programs that run get SIGTERM.
+    /// Ends or suspends the run.
     pub interrupt: Interrupt,
     /// Where results of earlier runs are taken from and kept; none to run whatever is not up to date.
     pub cache: Option<ActionCache>,
     /// How much memory the steps that run may take together, in MiB; none for no limit.
     pub memory_mib: Option<u64>,
+    /// The make that lets steps run, if there is one.
+    pub job_server: Option<JobServer>,
     /// How long an interrupted program may take to end before its group gets SIGKILL.
     pub grace: Duration,
 }
@@ -47,6 +51,7 @@ impl Default for Config {
             interrupt: Interrupt::new(),
             cache: None,
             memory_mib: None,
+            job_server: None,
             grace: Duration::from_secs(3),
         }
     }
@@ -77,9 +82,14 @@ impl<'a> Executor<'a> {
         if let Err(error) = self.work_dir.note(graph) {
             tracing::warn!("cannot write to `{}`: {error}", self.work_dir.path().display());
         }
-        let run = Run::new(graph, self.work_dir, &self.config.interrupt, self.config.cache.clone(), self.config.memory_mib);
+        let run = Run::new(graph, self.work_dir, &self.config);
         let records = self.load_records(graph, &run);
-        let (schedule, consequences) = Schedule::new(graph);
+        let history = History::load(&self.work_dir.durations_path());
+        let by_kind = self.config.jobs == NonZeroUsize::MIN;
+        let (schedule, consequences) = Schedule::new(graph, |index, node: &Node| match by_kind {
+            true => node.step.weight.cpu_ms.into(),
+            false => expected(node, records.get(index).and_then(Option::as_ref), &history),
+        });
         let pool = Pool {
             graph,
             run: &run,
@@ -97,6 +107,12 @@ impl<'a> Executor<'a> {
         }
         pool.work();
         run.reuse.finish();
+        let took = run.took();
+        if !took.is_empty()
+            && let Err(error) = history.save(&took, &self.work_dir.durations_path(), self.work_dir)
+        {
+            tracing::debug!("cannot write to `{}`: {error}", self.work_dir.path().display());
+        }
 
         let outcome = self.outcome(graph, pool);
         if outcome.is_ok()
@@ -168,6 +184,8 @@ impl Pool<'_> {
 
     /// Looks at the interrupt until every step is done.
     fn supervise(&self) {
+        // Whether it was told that what runs is let end (false) or is ended (true).
+        let mut told: Option<bool> = None;
         loop {
             let schedule = lock(&self.schedule);
             if schedule.is_done() {
@@ -177,7 +195,16 @@ impl Pool<'_> {
             drop(schedule);
             if self.config.interrupt.is_set() {
                 self.stop();
-                self.run.groups.terminate(self.config.grace);
+                let kills = self.config.interrupt.is_stop();
+                let groups = self.config.interrupt.groups();
+                let running = groups.running();
+                if running > 0 && told.is_none_or(|told| kills && !told) {
+                    lock(&self.observer)(&Event::Stopping { running, kills });
+                    told = Some(kills);
+                }
+                if kills {
+                    groups.terminate(self.config.grace);
+                }
             }
         }
     }

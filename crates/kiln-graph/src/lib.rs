@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `step`, `graph`, `plan` | descriptions, how they are joined and checked, how they are shown |
 //! | `fingerprint` | which step a description is: **what enters which key, and why** |
-//! | `executor`, `schedule` | threads, and which step is next |
+//! | `executor`, `schedule`, `history` | threads, and which step is next: **by what it is expected to take** |
 //! | `run` | one step from its check to its record: **what a killed process leaves, and why that is enough** |
 //! | `check`, `record`, `content`, `place` | whether outputs are current, by the content of all that was read and made |
 //! | `depfile`, `inputs` | what a compiler says it read |
@@ -19,6 +19,7 @@
 //! | `cache`, `reuse` | results of other projects, checkouts and variants: **what enters which key, and why** |
 //! | `last` | what is different about a step that has no record |
 //! | `memory` | how much steps may take together, and what becomes of one that was killed |
+//! | `tokens` | how many steps a make above lets run |
 //! | `process`, `room` | programs in groups of their own, in directories of their own |
 //! | `workdir`, `interrupt`, `outcome`, `event` | the lock and what is kept, how to stop, what happened |
 
@@ -31,6 +32,7 @@ mod event;
 mod executor;
 mod fingerprint;
 mod graph;
+mod history;
 mod inputs;
 mod interrupt;
 mod last;
@@ -47,6 +49,7 @@ mod scan;
 mod schedule;
 mod search;
 mod step;
+mod tokens;
 mod trace;
 mod workdir;
 
@@ -62,4 +65,5 @@ pub use step::{
     Action, Arg, Builtin, BuiltinContext, BuiltinError, BuiltinFn, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding,
     RootKind, RootName, Scope, Step, StepId, Weight,
 };
+pub use tokens::{JobServer, JobServerError};
 pub use workdir::{KEPT_GRAPHS, LockedWorkDir, Pruned, TryLock, WorkDir, WorkDirError};

@@ -1,9 +1,12 @@
-//! Runs programs, each in a process group of its own, and ends those groups when a run is interrupted.
+//! Runs programs, each in a process group of its own, and ends, stops and continues those groups.
+//!
+//! No program is missed that starts just while all are being stopped or killed, although the process may stop or end right after
+//! that: whoever signals all waits until those are known that are being started, and later ones are signalled as they become known.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -28,12 +31,28 @@ pub(crate) struct Ended {
     pub(crate) interrupted: bool,
     /// The largest resident set of it or of a program that it ran, in KiB.
     pub(crate) peak_kib: u64,
+    /// Whether it was suspended meanwhile: how long it took says nothing then.
+    pub(crate) suspended: bool,
 }
 
 /// The process groups of the programs that run.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    running: Mutex<BTreeMap<i32, Group>>,
+    /// Held for reading from before a program starts until it is known.
+    starting: RwLock<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By the process id of the leader.
+    running: BTreeMap<i32, Group>,
+    /// Whether they are stopped until further notice.
+    suspended: bool,
+    /// How often they were.
+    suspensions: u64,
+    /// Whether they were killed for good.
+    killed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -45,36 +64,59 @@ struct Group {
 impl Groups {
     /// Runs `command`, which makes a process group of its own, and waits for its end.
     pub(crate) fn run(&self, command: &mut Command) -> io::Result<Ended> {
-        let child = spawn(command)?;
-        let pid = Pid::from_child(&child);
-        self.lock().insert(pid.as_raw_nonzero().get(), Group::default());
+        let before = self.lock().suspensions;
+        let (child, pid) = self.start(command)?;
         let waited = wait_without_reaping(pid);
-        let interrupted = {
+        let (interrupted, after) = {
             // While the child is a zombie its id, and so that of its group, belongs to nobody else.
-            let mut running = self.lock();
-            let asked = running.remove(&pid.as_raw_nonzero().get()).is_some_and(|group| group.asked.is_some());
+            let mut state = self.lock();
+            let asked = state.running.remove(&pid.as_raw_nonzero().get()).is_some_and(|group| group.asked.is_some());
             if asked {
                 let _ = kill_process_group(pid, Signal::KILL);
             }
-            asked
+            (asked, state.suspensions)
         };
         let ResUse { status, rusage } = reap(child, waited)?;
         if interrupted {
             wait_for_group(pid);
         }
-        Ok(Ended { status, interrupted, peak_kib: rusage.maxrss / 1024 })
+        Ok(Ended { status, interrupted, peak_kib: rusage.maxrss / 1024, suspended: before != after })
+    }
+
+    fn start(&self, command: &mut Command) -> io::Result<(Child, Pid)> {
+        let start = |command: &mut Command| -> io::Result<(Child, Pid)> {
+            let _starting = self.starting.read().unwrap_or_else(PoisonError::into_inner);
+            let child = command.spawn()?;
+            let pid = Pid::from_child(&child);
+            self.lock().add(pid);
+            Ok((child, pid))
+        };
+        for _ in 1..BUSY_ATTEMPTS {
+            match start(command) {
+                Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => sleep(BUSY_PAUSE),
+                result => return result,
+            }
+        }
+        start(command)
+    }
+
+    /// How many programs run.
+    pub(crate) fn running(&self) -> usize {
+        self.lock().running.len()
     }
 
     /// Asks every group to end that was not asked yet, and kills those that were asked more than `grace` ago. Called again
     /// and again until all have ended.
     pub(crate) fn terminate(&self, grace: Duration) {
-        for (&pid, group) in self.lock().iter_mut() {
+        for (&pid, group) in &mut self.lock().running {
             let Some(pid) = Pid::from_raw(pid) else { continue };
             // A group that is gone needs no signal.
             let _ = match group.asked {
                 None => {
                     group.asked = Some(Instant::now());
-                    kill_process_group(pid, Signal::TERM)
+                    let asked = kill_process_group(pid, Signal::TERM);
+                    // One that is stopped hears of it only when it goes on.
+                    asked.and_then(|()| kill_process_group(pid, Signal::CONT))
                 }
                 Some(asked) if asked.elapsed() > grace => kill_process_group(pid, Signal::KILL),
                 Some(_) => Ok(()),
@@ -82,19 +124,57 @@ impl Groups {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<i32, Group>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Kills every group, and whatever starts from now on.
+    pub(crate) fn kill(&self) {
+        let _nothing_starts = self.starting.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        state.killed = true;
+        for group in state.running.values_mut() {
+            group.asked.get_or_insert_with(Instant::now);
+        }
+        state.signal(Signal::KILL);
+    }
+
+    /// Stops every group, and whatever starts from now on.
+    pub(crate) fn suspend(&self) {
+        let _nothing_starts = self.starting.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        state.suspended = true;
+        state.suspensions += 1;
+        // Not SIGTSTP: who has no terminal would not heed it.
+        state.signal(Signal::STOP);
+    }
+
+    /// Lets every group go on.
+    pub(crate) fn resume(&self) {
+        let mut state = self.lock();
+        state.suspended = false;
+        state.signal(Signal::CONT);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn spawn(command: &mut Command) -> io::Result<Child> {
-    for _ in 1..BUSY_ATTEMPTS {
-        match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => sleep(BUSY_PAUSE),
-            result => return result,
+impl State {
+    fn add(&mut self, pid: Pid) {
+        let asked = self.killed.then(Instant::now);
+        self.running.insert(pid.as_raw_nonzero().get(), Group { asked });
+        // A group that is gone needs no signal.
+        let _ = match (self.killed, self.suspended) {
+            (true, _) => kill_process_group(pid, Signal::KILL),
+            (false, true) => kill_process_group(pid, Signal::STOP),
+            (false, false) => Ok(()),
+        };
+    }
+
+    /// Sends `signal` to all groups.
+    fn signal(&self, signal: Signal) {
+        for pid in self.running.keys().filter_map(|pid| Pid::from_raw(*pid)) {
+            let _ = kill_process_group(pid, signal);
         }
     }
-    command.spawn()
 }
 
 fn wait_without_reaping(pid: Pid) -> io::Result<()> {
@@ -119,4 +199,46 @@ fn wait_for_group(group: Pid) {
 fn reap(child: Child, waited: io::Result<()>) -> io::Result<ResUse> {
     let used = child.wait4()?;
     waited.map(|()| used)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+
+    use super::*;
+
+    fn shell(text: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", text]).process_group(0);
+        command
+    }
+
+    #[test]
+    fn what_starts_after_all_were_killed_is_killed() {
+        let groups = Groups::default();
+        groups.kill();
+        let ended = groups.run(&mut shell("sleep 60")).unwrap();
+        assert_eq!((ended.status.signal(), ended.interrupted), (Some(9), true));
+    }
+
+    #[test]
+    fn what_starts_while_all_are_suspended_waits() {
+        let groups = Groups::default();
+        groups.suspend();
+        std::thread::scope(|scope| {
+            // It ends only when it is asked to, and it hears that only when it goes on.
+            let run = scope.spawn(|| groups.run(&mut shell("trap 'exit 3' TERM; while :; do sleep 0.01; done")).unwrap());
+            while groups.running() == 0 {
+                sleep(GONE_PAUSE);
+            }
+            let leader = groups.lock().running.keys().next().copied().unwrap();
+            let options = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+            let status = waitid(WaitId::Pid(Pid::from_raw(leader).unwrap()), options).unwrap();
+            assert!(status.is_some_and(|status| status.stopped()));
+            groups.resume();
+            groups.terminate(Duration::from_secs(60));
+            assert!(run.join().unwrap().interrupted);
+        });
+        assert_eq!(groups.running(), 0);
+    }
 }

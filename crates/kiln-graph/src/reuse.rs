@@ -283,6 +283,7 @@ impl Run<'_> {
         let record = Record { inputs: found.inputs.clone(), watches: self.own_watches(watches), cost, outputs };
         room.publish(self.work_dir, &node.id)?;
         self.save(&node.id, &record)?;
+        self.note_cost(node, cost);
         let _ = self.products[index].set(product);
         self.note(index, &found.set, found.result);
         Ok(Some(log))

@@ -31,23 +31,26 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::cache::ActionCache;
 use crate::check::{Now, Verdict, judge};
 use crate::content::{Content, Files, Stat, State};
 use crate::event::{Failure, Origin, Reason};
+use crate::executor::Config;
 use crate::graph::{Graph, Node, pieces};
+use crate::history::Took;
 use crate::inputs::Discovered;
 use crate::interrupt::Interrupt;
 use crate::memory::{Gate, was_killed};
 use crate::place::{Place, Places};
-use crate::process::Groups;
 use crate::record::{Cost, Entry, Made, Record};
 use crate::reuse::{Cacheable, Look, Reuse};
 use crate::room::Room;
-use crate::step::{Action, Arg, BuiltinContext, BuiltinError, Input, OutputRef, PathRef, Piece, Program, RootName, Scope, StepId};
+use crate::step::{
+    Action, Arg, BuiltinContext, BuiltinError, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootName, Scope, StepId,
+};
+use crate::tokens::{JobServer, Token};
 use crate::trace::{Scans, Watch};
 use crate::workdir::LockedWorkDir;
 
@@ -59,13 +62,14 @@ pub(crate) struct Run<'a> {
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) places: Places<'a>,
     pub(crate) files: Files,
-    pub(crate) groups: Groups,
     /// What each step that is done made, in the order of its outputs.
     pub(crate) products: Vec<OnceLock<Vec<Content>>>,
     ticked: OnceLock<()>,
     pub(crate) scans: Scans,
     pub(crate) reuse: Reuse,
     memory: Gate,
+    job_server: Option<&'a JobServer>,
+    took: Mutex<Took>,
     /// For each target, which steps it needs; made when first asked for.
     pub(crate) closures: OnceLock<Vec<BTreeSet<usize>>>,
 }
@@ -103,6 +107,15 @@ pub(crate) struct Ran {
     pub(crate) duration: Duration,
 }
 
+/// What a program took beside time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    /// As in [`Cost::peak_kib`].
+    peak_kib: u64,
+    /// Whether it was suspended meanwhile.
+    suspended: bool,
+}
+
 impl Ran {
     /// Whether the program was killed, and not by us: the system does so when memory runs out.
     fn was_killed(&self) -> bool {
@@ -115,13 +128,7 @@ impl Ran {
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn new(
-        graph: &'a Graph,
-        work_dir: &'a LockedWorkDir,
-        interrupt: &'a Interrupt,
-        cache: Option<ActionCache>,
-        memory_mib: Option<u64>,
-    ) -> Self {
+    pub(crate) fn new(graph: &'a Graph, work_dir: &'a LockedWorkDir, config: &'a Config) -> Self {
         let words = graph.nodes().iter().flat_map(|node| pieces(&node.step)).filter_map(|piece| match piece {
             Piece::Scope(Scope::Word(word)) => Some(word),
             _ => None,
@@ -129,17 +136,34 @@ impl<'a> Run<'a> {
         let words: BTreeSet<Arc<str>> = words.cloned().collect();
         Self {
             scans: Scans::new(words.into_iter().collect()),
-            reuse: Reuse::new(cache),
-            memory: Gate::new(memory_mib),
+            reuse: Reuse::new(config.cache.clone()),
+            memory: Gate::new(config.memory_mib),
+            took: Mutex::default(),
             closures: OnceLock::new(),
             graph,
             work_dir,
-            interrupt,
+            interrupt: &config.interrupt,
+            job_server: config.job_server.as_ref(),
             places: Places::new(graph, work_dir),
             files: Files::default(),
-            groups: Groups::default(),
             products: graph.nodes().iter().map(|_| OnceLock::new()).collect(),
             ticked: OnceLock::new(),
+        }
+    }
+
+    /// What steps have taken so far, by name; those of the next call begin anew.
+    pub(crate) fn took(&self) -> Took {
+        std::mem::take(&mut *self.lock_took())
+    }
+
+    fn lock_took(&self) -> MutexGuard<'_, Took> {
+        self.took.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a step took, if it is known.
+    pub(crate) fn note_cost(&self, node: &Node, cost: Cost) {
+        if cost.wall_ms > 0 {
+            self.lock_took().note(&node.step, cost.wall_ms);
         }
     }
 
@@ -186,12 +210,14 @@ impl<'a> Run<'a> {
         }
         let command = self.command_text(node);
         let mut ran = Ran { result: Err(Failure::Interrupted), command: command.clone(), output: Vec::new(), duration: Duration::ZERO };
-        if let Some(permit) = self.memory.enter(self.expected_mib(node, record, cacheable.as_ref()), self.interrupt) {
+        let permit = self.memory.enter(self.expected_mib(node, record, cacheable.as_ref()), self.interrupt);
+        if let Some(permit) = permit.and_then(|permit| Some((permit, self.token(node)?))) {
             (tell.starts)(reason, command);
             ran.result = self.execute(index, record, cacheable.as_ref(), &mut ran);
             drop(permit);
             if ran.was_killed()
                 && let Some(_alone) = self.memory.alone(self.interrupt)
+                && let Some(_token) = self.token(node)
             {
                 (tell.retries)();
                 ran.result = self.execute(index, record, cacheable.as_ref(), &mut ran);
@@ -206,6 +232,15 @@ impl<'a> Run<'a> {
             self.keep_last(index, node);
         }
         Settled::Ran(ran)
+    }
+
+    /// Waits until make lets a step run; nothing if the run is interrupted meanwhile.
+    #[expect(clippy::option_option, reason = "the outer option is the interrupt, the inner one is that no token is needed")]
+    fn token(&self, node: &Node) -> Option<Option<Token<'_>>> {
+        match self.job_server {
+            Some(server) if node.step.resource != ResourceClass::Light => server.acquire(self.interrupt).map(Some),
+            _ => Some(None),
+        }
     }
 
     /// How much memory a run of the step is expected to take, in MiB: what its last run took, else what its description says.
@@ -232,9 +267,9 @@ impl<'a> Run<'a> {
         let since = room.time().map_err(&clock)?;
 
         let start = Instant::now();
-        let mut peak_kib = 0;
+        let mut used = Used::default();
         let result = match &node.step.action {
-            Action::Run(program) => self.run_program(program, &room, &mut peak_kib),
+            Action::Run(program) => self.run_program(program, &room, &mut used),
             Action::Builtin(builtin) => {
                 let inputs: Vec<PathBuf> = node.step.inputs.iter().map(|input| self.input_path(input)).collect();
                 let context = BuiltinContext { inputs: &inputs, out_dir: &room.out_dir() };
@@ -267,7 +302,9 @@ impl<'a> Run<'a> {
             // Nobody knows what it read, so nobody knows that it need not run again.
             inputs.push(Entry::new(Place::from(&program_cwd(node)), &Content::UNKNOWN));
         }
-        let cost = Cost { wall_ms: u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX), peak_kib };
+        let wall_ms = u64::try_from(ran.duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
+        let cost = Cost { wall_ms: if used.suspended { 0 } else { wall_ms }, peak_kib: used.peak_kib };
+        self.note_cost(node, cost);
         let record = Record { inputs, watches: self.own_watches(asked.watches.iter().cloned()), cost, outputs };
         room.publish(self.work_dir, &node.id).map_err(io("replace", &self.work_dir.step_dir(&node.id)))?;
         self.save(&node.id, &record).map_err(io("write", &self.work_dir.record_path(&node.id)))?;
@@ -296,7 +333,7 @@ impl<'a> Run<'a> {
         Ok((product, outputs))
     }
 
-    fn run_program(&self, program: &Program, room: &Room, peak_kib: &mut u64) -> Result<(), Failure> {
+    fn run_program(&self, program: &Program, room: &Room, used: &mut Used) -> Result<(), Failure> {
         let log = io("write to the log in", &self.work_dir.tmp_dir());
         let mut command = Command::new(&program.path);
         command.args(program.args.iter().map(|arg| self.arg(arg, &room.out_dir())));
@@ -309,7 +346,7 @@ impl<'a> Run<'a> {
         if self.interrupt.is_set() {
             return Err(Failure::Interrupted);
         }
-        let ended = self.groups.run(&mut command).map_err(|error| {
+        let ended = self.interrupt.groups().run(&mut command).map_err(|error| {
             let message = if cwd.is_dir() {
                 format!("cannot run `{}`: {error}", program.path.display())
             } else {
@@ -317,7 +354,7 @@ impl<'a> Run<'a> {
             };
             Failure::Spawn { message }
         })?;
-        *peak_kib = ended.peak_kib;
+        *used = Used { peak_kib: ended.peak_kib, suspended: ended.suspended };
         match (ended.status.code(), ended.status.signal()) {
             (Some(0), _) => Ok(()),
             _ if ended.interrupted => Err(Failure::Interrupted),

@@ -1,14 +1,30 @@
 //! Which step is next, and what follows from one that is done. Knows nothing of files, processes or threads.
 //!
 //! A step is ready when all that it needs has ended well. Of the ready ones, the one with the longest expected path to the
-//! end of the graph goes first, by [`crate::Weight::cpu_ms`]: whatever is started late then is short. Equal paths go in
-//! graph order, so one job always runs a graph in the same order.
+//! end of the graph goes first: whatever is started late then is short. Equal paths go in graph order.
+//!
+//! How long a step is expected to take is the first of these that is known ([`expected`]):
+//!
+//! | what | why |
+//! |---|---|
+//! | the time in its record | this very step ran here, or where its result in the cache comes from |
+//! | the longest time of steps of its name, in the last run that had any (`history.rs`) | arguments were others then; the sources are the same |
+//! | [`crate::Weight::cpu_ms`] | what steps of its kind take |
+//!
+//! All are wall times in ms. Those of a run that was suspended meanwhile count for nothing. Without a record and a history the order
+//! follows from the graph alone. So it does with one job, always: there no order is faster than another, and one that stays
+//! the same from run to run is easier to read.
+//!
+//! Steps that turn out to be up to date have their times in the paths of those before them, too: nobody knows yet. They take
+//! no time when their turn comes, so that this costs nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use crate::graph::Graph;
+use crate::graph::{Graph, Node};
+use crate::history::History;
 use crate::outcome::StepState;
+use crate::record::Record;
 
 /// What follows from a step that is done, or from a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,9 +74,15 @@ struct TargetSlot {
     ok: bool,
 }
 
+/// What a step is expected to take, in ms.
+pub(crate) fn expected(node: &Node, record: Option<&Record>, history: &History) -> u64 {
+    let recorded = record.map(|record| record.cost.wall_ms).filter(|ms| *ms > 0);
+    recorded.or_else(|| history.duration(&node.step)).unwrap_or(node.step.weight.cpu_ms.into())
+}
+
 impl Schedule {
-    /// The schedule of `graph` with nothing done, and the targets that need nothing.
-    pub(crate) fn new(graph: &Graph) -> (Self, Vec<Consequence>) {
+    /// The schedule of `graph` with nothing done, and the targets that need nothing. `expected` gives what each step will take, in ms.
+    pub(crate) fn new(graph: &Graph, expected: impl Fn(usize, &Node) -> u64) -> (Self, Vec<Consequence>) {
         let nodes = graph.nodes();
         let mut slots: Vec<Slot> = nodes
             .iter()
@@ -80,7 +102,7 @@ impl Schedule {
         }
         for (index, node) in nodes.iter().enumerate().rev() {
             let after = slots[index].dependents.iter().map(|&dependent| slots[dependent].path).max().unwrap_or(0);
-            slots[index].path = after.saturating_add(node.step.weight.cpu_ms.into());
+            slots[index].path = after.saturating_add(expected(index, node));
         }
         let mut targets = Vec::new();
         for (target, closure) in graph.target_closures().into_iter().enumerate() {

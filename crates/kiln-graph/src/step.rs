@@ -264,7 +264,7 @@ pub enum Action {
     Builtin(Builtin),
 }
 
-/// What a step competes for. The scheduler admits each class by its own limit.
+/// What a step competes for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResourceClass {
     /// Processor time (compilers).
@@ -272,7 +272,7 @@ pub enum ResourceClass {
     Cpu,
     /// Memory more than processor time (linkers).
     Link,
-    /// Cheap work in this process.
+    /// Cheap work in this process, which needs no job of a make that Kiln runs under.
     Light,
 }
 

@@ -5,6 +5,7 @@
 //! <work dir>/out/<step id>/<name>  outputs, each directory made elsewhere and renamed whole
 //! <work dir>/records/<step id>     what the run that made these outputs read and wrote
 //! <work dir>/last/<digest>         what a step of some name was like when it last ran, to say what is different
+//! <work dir>/durations             what steps took, by name, to start the longest chains first
 //! <work dir>/runs/<graph id>       ids of the steps of a graph that was run; its mtime is the last run
 //! <work dir>/tmp/<unique>/         one step that is running: outputs, console output, its temporary files
 //! ```
@@ -292,6 +293,11 @@ impl LockedWorkDir {
 
     fn runs_dir(&self) -> PathBuf {
         self.path.join("runs")
+    }
+
+    /// The file that keeps what steps took.
+    pub(crate) fn durations_path(&self) -> PathBuf {
+        self.path.join("durations")
     }
 
     pub(crate) fn step_dir(&self, step: &StepId) -> PathBuf {

@@ -41,6 +41,65 @@ fn the_longest_path_goes_first() {
     assert_eq!(order, ["cheap head", "middle", "long", "tail", "equal 1", "equal 2", "short"]);
 }
 
+/// The names of the first compilers to start.
+fn first(tree: &Tree, count: usize) -> Vec<String> {
+    let mut first: Vec<String> = tree.log().iter().filter_map(|line| line.strip_prefix("start ").map(str::to_owned)).take(count).collect();
+    first.sort();
+    first
+}
+
+#[test]
+fn the_chain_that_took_longest_goes_first() {
+    let tree = Tree::empty("project");
+    let singles = ["a.c", "b.c", "d.c", "e.c", "f.c"];
+    // The graph has the chain at its end, and says of each step what it is expected to take.
+    let graph = |single: u32, chain: u32| {
+        let mut graph = tree.project.empty_graph();
+        for name in singles {
+            let mut step = tree.project.compile(name);
+            step.weight.cpu_ms = single;
+            graph.add(step).unwrap();
+        }
+        let mut needs: Option<OutputRef> = None;
+        for name in ["y.c", "z.c"] {
+            let mut step = tree.project.compile(name);
+            step.weight.cpu_ms = chain;
+            step.inputs.extend(needs.take().map(Input::Output));
+            needs = Some(OutputRef { step: graph.add(step).unwrap(), name: format!("{name}.o") });
+        }
+        graph
+    };
+    let write = |edit: u32, jobs: usize| {
+        // None of them ends before as many have started as may: the log tells who they were.
+        singles.iter().for_each(|name| tree.write(&format!("src/{name}"), &format!("@await {jobs}\n{edit}\n")));
+        // The head of the chain takes longer than everything else together: it waits for it.
+        tree.write("src/y.c", &format!("@await-ends {}\n@sleep 400\n{edit}\n", singles.len()));
+        tree.write("src/z.c", &format!("{edit}\n"));
+    };
+    write(1, 2);
+    // Nothing is known: what is expected decides, and equal paths go in graph order.
+    assert!(tree.run_graph(&graph(1, 9), config(2)).outcome.is_ok());
+    assert_eq!(first(&tree, 2), ["a.c", "y.c"]);
+
+    // Now the expectations are wrong, and the run before tells.
+    let again = |edit: u32, jobs: usize, count: usize| {
+        write(edit, jobs);
+        fs::remove_file(tree.project.log()).unwrap();
+        assert!(tree.run_graph(&graph(9, 1), config(jobs)).outcome.is_ok());
+        first(&tree, count)
+    };
+    assert!(again(2, 2, 2).contains(&"y.c".to_owned()));
+    // The same when the steps are new ones of the same names.
+    fs::remove_dir_all(tree.project.work_dir().join("records")).unwrap();
+    assert!(again(3, 2, 2).contains(&"y.c".to_owned()));
+    // With one job the order is that of the graph whatever was learned.
+    assert_eq!(again(4, 1, 1), ["a.c"]);
+    // Damage is no reason to stop, and what is expected counts again.
+    fs::remove_dir_all(tree.project.work_dir().join("records")).unwrap();
+    fs::write(tree.project.work_dir().join("durations"), "damaged").unwrap();
+    assert_eq!(again(5, 2, 2), ["a.c", "b.c"]);
+}
+
 #[test]
 fn never_more_than_the_jobs_and_all_of_them() {
     for jobs in [1, 2, 5] {
@@ -80,6 +139,7 @@ fn events_are_one_story() {
             Event::TargetFinished { target, ok } => format!("target {target}: {ok}"),
             Event::StepRestored { label, .. } => format!("restored {label}"),
             Event::StepRetried { label, .. } => format!("again {label}"),
+            Event::Stopping { running, kills } => format!("stopping {running} {kills}"),
             Event::CacheDamaged { .. } => "damaged".to_owned(),
             Event::GraphFinished { ran, up_to_date, failed, skipped, .. } => format!("{ran} {up_to_date} {failed} {skipped}"),
         })
@@ -197,11 +257,79 @@ fn a_program_that_ends_well_in_spite_of_the_interrupt_has_run() {
     assert_eq!(tree.run_graph(&script(&tree, text), config(1)).counts(), (1, 1, 0, 0));
 }
 
+/// A handshake: `file` is there.
+fn wait_for(path: &std::path::Path) {
+    while !path.exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_runs_may_end_when_nothing_more_is_to_start() {
+    let tree = Tree::empty("project");
+    let text = "trap 'exit 9' TERM; : > \"$HERE/ready\"; while ! test -e \"$HERE/go\"; do sleep 0.01; done; echo done > \"$OUT\"";
+    let (graph, interrupt, locked) = (script(&tree, text), Interrupt::new(), tree.lock());
+    let executor = Executor::new(&locked, Config { interrupt: interrupt.clone(), ..config(2) });
+    let told = Mutex::new(Vec::new());
+    let outcome = std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            executor.run(&graph, &|event| {
+                if let Event::Stopping { running, kills } = event {
+                    told.lock().unwrap().push((*running, *kills));
+                    fs::write(tree.path("go"), "").unwrap();
+                }
+            })
+        });
+        wait_for(&tree.path("ready"));
+        interrupt.finish();
+        run.join().unwrap()
+    });
+    assert_eq!(*told.lock().unwrap(), [(1, false)]);
+    let states: Vec<&StepState> = outcome.steps().iter().map(|step| &step.state).collect();
+    assert_eq!(states, [&StepState::Ran, &StepState::Skipped]);
+    assert!(outcome.is_interrupted());
+}
+
+/// The state of a process, as one letter.
+fn state(pid: i32) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(')').next().unwrap().trim_start().chars().next().unwrap()
+}
+
+#[test]
+fn a_suspended_run_goes_on_where_it_was_and_learns_nothing() {
+    let tree = Tree::empty("project");
+    let text = "sh -c 'echo $$ > \"$HERE/pid.new\"; mv \"$HERE/pid.new\" \"$HERE/pid\"; \
+                while ! test -e \"$HERE/go\"; do sleep 0.01; done'; echo done > \"$OUT\"";
+    let (graph, interrupt, locked) = (script(&tree, text), Interrupt::new(), tree.lock());
+    let executor = Executor::new(&locked, Config { interrupt: interrupt.clone(), ..config(2) });
+    let outcome = std::thread::scope(|scope| {
+        let run = scope.spawn(|| executor.run(&graph, &|_| {}));
+        wait_for(&tree.path("pid"));
+        let pid: i32 = fs::read_to_string(tree.path("pid")).unwrap().trim().parse().unwrap();
+        // What a program has started is stopped with it.
+        interrupt.suspend();
+        while state(pid) != 'T' {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        fs::write(tree.path("go"), "").unwrap();
+        assert_eq!(state(pid), 'T');
+        interrupt.resume();
+        run.join().unwrap()
+    });
+    assert!(outcome.is_ok());
+    drop(locked);
+    // Only the step that ran undisturbed has left its time.
+    let bytes = fs::read(tree.project.work_dir().join("durations")).unwrap();
+    let (magic, rest) = bytes.split_at(bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1);
+    assert_eq!((magic, rest[0]), (&b"kiln durations 1\n"[..], 1));
+}
+
 #[test]
 fn an_interrupt_before_the_start_skips_everything() {
     let tree = Tree::new();
     let interrupt = Interrupt::new();
-    interrupt.flag().store(Interrupt::STOP, std::sync::atomic::Ordering::SeqCst);
+    interrupt.finish();
     let report = tree.run_graph(&tree.project.graph(), Config { interrupt, ..config(2) });
     assert_eq!(report.counts(), (0, 0, 0, 4));
     assert_eq!(report.started, Vec::<String>::new());

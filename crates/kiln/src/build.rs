@@ -19,7 +19,7 @@ use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
 use kiln_format::variant::{Compute, Os};
 use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Version};
-use kiln_graph::{ActionCache, Config, Executor, Interrupt, Outcome};
+use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer, Outcome};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
 use kiln_toolchain::{Availability, CudaUse, LibraryExports, Provisioner, TorchToolchain};
@@ -182,6 +182,8 @@ pub struct Services<'a> {
     pub actions: Option<&'a ActionCache>,
     /// Stops the build.
     pub interrupt: Interrupt,
+    /// The make that lets steps run, if there is one.
+    pub job_server: Option<JobServer>,
     /// Takes what happens.
     pub events: &'a (dyn Fn(&Event) + Sync),
 }
@@ -328,6 +330,7 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
         interrupt: services.interrupt.clone(),
         cache: services.actions.cloned(),
         memory_mib: prepared.options.memory_mib,
+        job_server: services.job_server.clone(),
         ..Config::default()
     };
     let full = AtomicBool::new(false);

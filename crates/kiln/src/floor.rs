@@ -74,7 +74,8 @@ pub(crate) fn provide(floor: &Floor, host: &HostCompiler, jobs: NonZeroUsize, se
         return Ok(());
     }
     (services.events)(&Event::Preparing { what: format!("{} for {}", floor.level(), compiler_name(host)) });
-    let config = Config { jobs, interrupt: services.interrupt.clone(), ..Config::default() };
+    let (interrupt, job_server) = (services.interrupt.clone(), services.job_server.clone());
+    let config = Config { jobs, interrupt, job_server, ..Config::default() };
     let failure: Mutex<Option<String>> = Mutex::default();
     let outcome = Executor::new(&work_dir, config).run(floor.graph(), &|event| {
         if let kiln_graph::Event::StepFailed { label, failure: cause, output, .. } = event {

@@ -105,6 +105,13 @@ impl Compiler {
                     let turns = (0..2000).take_while(|_| starts() < rest.parse().unwrap());
                     turns.for_each(|_| std::thread::sleep(Duration::from_millis(5)));
                 }
+                // Waits until so many compilers have ended, for a while.
+                "@await-ends" => {
+                    let log = std::env::var_os("RECORD_LOG").unwrap();
+                    let ends = || fs::read_to_string(&log).unwrap_or_default().lines().filter(|line| line.starts_with("end")).count();
+                    let turns = (0..6000).take_while(|_| ends() < rest.parse().unwrap());
+                    turns.for_each(|_| std::thread::sleep(Duration::from_millis(5)));
+                }
                 // Takes so many MiB, really, while it sleeps for so many ms.
                 "@allocate" => {
                     let (mib, time) = rest.split_once(' ').unwrap();

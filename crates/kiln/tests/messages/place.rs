@@ -136,7 +136,8 @@ impl Place {
         self
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    /// The command, in the caller's working directory.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).env_clear().stdin(Stdio::null());
         command.env("PATH", self.path("bin")).env("HOME", self.path("home")).env("KILN_CACHE_DIR", self.path("cache"));

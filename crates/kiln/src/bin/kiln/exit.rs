@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use kiln::BuildError;
 use kiln::build_error::Report;
 
+use crate::signals;
+
 /// Exit codes, as the manual lists them. Usage errors (2) end the process where arguments are parsed, or as [`Exit::Usage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -14,15 +16,8 @@ pub(crate) enum Exit {
     Failure,
     /// The command line cannot be meant.
     Usage,
-    /// Interrupted.
+    /// Ended by a signal.
     Interrupted,
-}
-
-impl Exit {
-    /// The number that the process ends with.
-    pub(crate) fn code(self) -> i32 {
-        i32::from(u8::from(self))
-    }
 }
 
 impl From<Exit> for u8 {
@@ -31,7 +26,7 @@ impl From<Exit> for u8 {
             Exit::Success => 0,
             Exit::Failure => 1,
             Exit::Usage => 2,
-            Exit::Interrupted => 130,
+            Exit::Interrupted => signals::exit_code(),
         }
     }
 }

@@ -154,6 +154,15 @@ impl<'a> HumanReporter<'a> {
                     self.printer.status("Running", &self.command(command));
                 }
             }
+            G::Stopping { running, kills } => {
+                let (what, them) =
+                    if *running == 1 { ("1 step that runs".to_owned(), "it") } else { (format!("{running} steps that run"), "them") };
+                match kills {
+                    true => self.printer.status("Stopping", &what),
+                    false => self.printer.warning(&format!("interrupted: waiting for {what}; interrupt once more to stop {them}")),
+                }
+                return;
+            }
             G::StepRetried { label, .. } => {
                 self.printer.warning(&format!("`{label}` was killed, most likely for want of memory: it runs once more, alone"));
                 return;

@@ -77,6 +77,7 @@ fn graph_value(event: &kiln_graph::Event) -> Value {
             "reason": "step-restored", "step": step.as_str(), "verb": verb, "label": label, "cause": reason, "origin": origin,
             "output": text(output),
         }),
+        G::Stopping { running, kills } => json!({"reason": "stopping", "running": running, "kills": kills}),
         G::StepRetried { step, verb, label } => {
             json!({"reason": "step-retried", "step": step.as_str(), "verb": verb, "label": label})
         }

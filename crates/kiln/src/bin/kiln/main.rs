@@ -7,6 +7,7 @@ mod commands;
 mod environment;
 mod exit;
 mod human;
+mod jobs;
 mod json;
 mod memory;
 mod printer;

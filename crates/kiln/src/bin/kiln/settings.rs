@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -188,17 +187,6 @@ impl Settings {
         let meta = std::env::current_exe().and_then(std::fs::metadata).ok()?;
         let since = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         Some(format!("{} {} {}", env!("CARGO_PKG_VERSION"), meta.len(), since.as_nanos()))
-    }
-
-    /// How many steps run at once: what was asked for, else `MAX_JOBS`, else one for each processor.
-    pub(crate) fn jobs(&self, asked: Option<u16>) -> Result<NonZeroUsize, Failure> {
-        if let Some(jobs) = asked.and_then(|jobs| NonZeroUsize::new(usize::from(jobs))) {
-            return Ok(jobs);
-        }
-        match self.environment.get("MAX_JOBS") {
-            Some(text) => text.trim().parse().map_err(|_| Failure::usage(format!("MAX_JOBS is `{text}`: it must be a number from 1 on"))),
-            None => Ok(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
-        }
     }
 }
 

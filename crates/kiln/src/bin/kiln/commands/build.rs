@@ -8,13 +8,14 @@ use kiln::cuda::{CudaToolkits, arch_request, device_capabilities};
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
 use kiln_format::{Level, Version};
-use kiln_graph::Interrupt;
+use kiln_graph::{Interrupt, JobServer};
 use kiln_toolchain::{Catalog, Provisioner};
 
 use super::system;
 use crate::args::{Build, MessageFormat};
 use crate::exit::{Exit, Failure};
 use crate::human::{Detail, HumanReporter, quoted};
+use crate::jobs::Jobs;
 use crate::json::JsonReporter;
 use crate::memory;
 use crate::printer::Printer;
@@ -50,7 +51,9 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let fetching = |event| report(&Event::Fetch(event));
     let catalog = Catalog::embedded()?.with_locked(&checked.lock);
     let interrupt = Interrupt::new();
-    signals::listen(&interrupt)?;
+    let Jobs { most, server } = Jobs::new(args.jobs, &settings.environment, printer)?;
+    let held = server.clone();
+    signals::listen(&interrupt, move || held.iter().for_each(JobServer::give_back))?;
     let provisioner =
         Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching).interrupted_by(interrupt.clone());
     let torch = system::torch_source(&args.system, settings, &cache_dir, &interrupt)?;
@@ -87,6 +90,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         program: Settings::program(),
         actions: actions.as_ref(),
         interrupt: interrupt.clone(),
+        job_server: server,
         events: &report,
     };
     let set = match (args.release, args.all) {
@@ -102,7 +106,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         unique_id: args.unique_id.clone(),
         out_dir,
         prune: args.prune,
-        jobs: settings.jobs(args.jobs)?,
+        jobs: most,
         memory_mib: memory::budget(args.memory.as_deref(), std::path::Path::new("/"))?,
         keep_going: args.keep_going,
         arch,

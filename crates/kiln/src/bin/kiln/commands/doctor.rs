@@ -21,6 +21,7 @@ use kiln_toolchain::{Catalog, Provisioner, RetryPolicy};
 use super::system;
 use crate::args::{Doctor, ReportFormat};
 use crate::exit::{Exit, Failure};
+use crate::jobs::Jobs;
 use crate::printer::Printer;
 use crate::settings::Settings;
 use crate::signals;
@@ -28,7 +29,7 @@ use crate::signals;
 pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     let backends = args.backends.iter().map(|name| super::backend("", name)).collect::<Result<Vec<BackendName>, _>>()?;
     let interrupt = Interrupt::new();
-    signals::listen(&interrupt)?;
+    signals::listen(&interrupt, || ())?;
     let project = open_project(settings)?;
     if let Some(checked) = &project {
         super::show_remarks(checked, printer);
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         cache_dir: &cache_dir,
     };
     let refusal = refusal.or_else(|| cuda.check_named().err().map(|error| Report::from(&error)));
+    let jobs = Jobs::new(None, &settings.environment, printer)?;
     let services = Services {
         actions: actions.as_ref(),
         cuda,
@@ -80,6 +82,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         builder: Settings::builder(),
         program: Settings::program(),
         interrupt: interrupt.clone(),
+        job_server: None,
         events: &|event| {
             if let Event::Warning { message } = event {
                 printer.warning(message);
@@ -104,7 +107,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
             purpose: Purpose::Development,
             unique_id: None,
             out_dir: None,
-            jobs: settings.jobs(None)?,
+            jobs: jobs.most,
             memory_mib: None,
             keep_going: false,
             arch: None,

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Toolchain, settings: &Settings, printer: &Printer) -> R
 impl Context<'_> {
     /// Does work that a signal stops.
     fn heeding_signals<T>(&self, work: impl FnOnce() -> T) -> Result<T, Failure> {
-        signals::listen(self.interrupt)?;
+        signals::listen(self.interrupt, || ())?;
         Ok(signals::unless_stuck(self.interrupt, self.printer, work))
     }
 }
