@@ -79,6 +79,8 @@ pub struct Lowering<'a> {
     pub project: RootName,
     /// Directories that a compiler process needs to work and that never decide its result.
     pub ambient: &'a std::collections::BTreeMap<String, std::path::PathBuf>,
+    /// What the user should know of how things are compiled, and what stops nothing: lower case, without full stop.
+    pub notes: Vec<String>,
 }
 
 /// What a component's device code is compiled for.

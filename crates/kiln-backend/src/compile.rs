@@ -143,6 +143,7 @@ pub fn host_program(lowering: &Lowering<'_>, args: Vec<Arg>, depfile: Option<Str
         env: fixed_environment(),
         ambient: lowering.ambient.clone(),
         depfile,
+        then: Vec::new(),
     }
 }
 
@@ -153,7 +154,7 @@ pub fn fixed_environment() -> BTreeMap<String, Arg> {
 }
 
 /// Whether flags make a compiler write its arguments, or all macros, into what it makes: then no argument is without effect.
-fn shows_arguments(flags: &[String]) -> bool {
+pub fn shows_arguments(flags: &[String]) -> bool {
     let shows = |flag: &String| {
         let debug = flag.starts_with("-g") && !matches!(flag.as_str(), "-g0" | "-gno-record-gcc-switches");
         debug || ["-frecord", "-fdebug", "-dD", "-dM", "-save-temps"].iter().any(|start| flag.starts_with(start))

@@ -15,14 +15,15 @@ mod source;
 mod torch;
 
 pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, WrongCode};
-pub use compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit, fixed_environment, host_program};
+pub use compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit, fixed_environment, host_program, shows_arguments};
 pub use error::BackendError;
 pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
 pub use framework::Framework;
 pub use kiln_format::build::KernelOptions;
 pub use kiln_format::{BackendName, CudaCapability, CudaSuffix, MajorMinor, Version};
 pub use kiln_graph::{
-    Action, Arg, Graph, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, StepId, Weight,
+    Action, Arg, Builtin, BuiltinError, Call, Graph, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind,
+    RootName, Scope, Step, StepId, Weight, write_file,
 };
 pub use kiln_object::elf::Machine;
 pub use kiln_object::{Error as ObjectError, elf, fatbin};

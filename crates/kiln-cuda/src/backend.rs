@@ -1,11 +1,14 @@
 //! The cuda backend of one toolkit.
 
+use std::sync::Arc;
+
 use kiln_backend::{
     Architectures, Backend, BackendError, BackendName, CompileProfile, Component, CudaCapability, Family, FrameworkPart, HostCompiler,
     KernelOptions, Lowering, ObjectFile, SourceKind, UnitSource, WrongCode, classify_source, compile_host_unit,
 };
 
 use crate::capability::{self, ArchRequest, Choice, Support};
+use crate::dry_run::DryRuns;
 use crate::flags::UserFlags;
 use crate::lower::{self, Unit};
 use crate::toolkit::CudaToolkit;
@@ -31,12 +34,19 @@ pub struct CudaBackend {
     toolkit: CudaToolkit,
     support: Support,
     request: Option<ArchRequest>,
+    dry_runs: Option<Arc<DryRuns>>,
 }
 
 impl CudaBackend {
     /// With `toolkit`; `request` is what `--arch` asks for.
     pub fn new(toolkit: CudaToolkit, request: Option<ArchRequest>) -> Self {
-        Self { support: Support::of(toolkit.release()), toolkit, request }
+        Self { support: Support::of(toolkit.release()), toolkit, request, dry_runs: None }
+    }
+
+    /// Compiles a unit's capabilities beside each other, as `dry_runs` says that nvcc does it one after the other.
+    #[must_use]
+    pub fn with_dry_runs(self, dry_runs: Arc<DryRuns>) -> Self {
+        Self { dry_runs: Some(dry_runs), ..self }
     }
 
     /// The toolkit.
@@ -155,10 +165,8 @@ impl Backend for CudaBackend {
                 }
                 SourceKind::Other if is_cuda(&source.path) => {
                     let toolkit = &self.toolkit;
-                    objects.push(lower::compile(
-                        lowering,
-                        &Unit { toolkit, component, profile, source, capabilities: &capabilities, flags: &flags },
-                    )?);
+                    let unit = Unit { toolkit, component, profile, source, capabilities: &capabilities, flags: &flags };
+                    objects.extend(lower::compile(lowering, &unit, self.dry_runs.as_deref())?);
                 }
                 SourceKind::Other => {
                     return Err(BackendError::UnknownSource {

@@ -4,17 +4,24 @@
 //! relative paths; the path that it hashes into the names of what stands in anonymous namespaces is given to `cudafe++` and `cicc`
 //! as the relative one; temporary files lie beside the object, so that their names, which end up in the object, hold no process id.
 
+use std::path::{Path, PathBuf};
+
 use kiln_backend::{
     Action, Arg, BackendError, CompileProfile, Component, CudaCapability, CudaSuffix, Input, Lowering, MajorMinor, ObjectFile, OutputRef,
     PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, fixed_environment,
 };
 
+use crate::dry_run::{Answer, Asked, DryRuns, NAME, PIECE, has_placeholder};
+use crate::fan_out::Fan;
 use crate::flags::{UserFlags, define_arg, to_host};
 use crate::toolkit::CudaToolkit;
 
 const OBJECT: &str = "unit.o";
 const DEPFILE: &str = "unit.d";
 const DEVICE_LINK: &str = "device_link.o";
+
+/// What every call has. Names of temporary files end up in objects, and those beside the object hold no process id.
+const EVERY_CALL: [&str; 5] = ["--objdir-as-tempdir", "-cudart", "shared", "-O3", "-DNDEBUG"];
 
 /// The first toolkit that compiles C++20.
 const CXX20: MajorMinor = MajorMinor::new(12, 0);
@@ -35,22 +42,78 @@ pub(crate) struct Unit<'a> {
     pub(crate) flags: &'a UserFlags,
 }
 
-/// Adds the step that compiles a `.cu` file by one call of nvcc.
+/// Adds the steps that compile a `.cu` file, and gives its objects: one for each part of it where what nvcc would do is understood,
+/// and else one that calls nvcc.
 ///
 /// # Errors
-/// When the graph refuses the step.
-pub(crate) fn compile(lowering: &mut Lowering<'_>, unit: &Unit<'_>) -> Result<ObjectFile, BackendError> {
-    let Unit { toolkit, component, profile, source, capabilities, flags } = unit;
-    let mut args = common(lowering, toolkit)?;
+/// When the graph refuses a step.
+pub(crate) fn compile(lowering: &mut Lowering<'_>, unit: &Unit<'_>, dry_runs: Option<&DryRuns>) -> Result<Vec<ObjectFile>, BackendError> {
+    lowering.graph.bind_root(unit.toolkit.root.clone(), unit.toolkit.binding.clone())?;
+    // The code of several units is joined by a link of its own, which knows objects that nvcc made alone.
+    if let Some(dry_runs) = dry_runs.filter(|_| !unit.flags.relocatable) {
+        let args = arguments(lowering, unit, NAME);
+        let (texts, pieces) = with_placeholders(&args);
+        let asked = Asked {
+            toolkit: unit.toolkit,
+            host: &host_file(lowering),
+            host_identity: &lowering.host.identity,
+            args: &texts,
+            ambient: lowering.ambient,
+        };
+        let odd = unit.flags.args.iter().find(|flag| has_placeholder(flag));
+        let answer = match odd {
+            Some(flag) => Answer::NotUnderstood(format!("the flag `{flag}`")),
+            None => dry_runs.ask(&asked),
+        };
+        match answer {
+            Answer::Parts(parts) => {
+                let name = canonical(&unit.source.path);
+                let symbol = fatbin_symbol(unit, &args);
+                return Fan { unit, parts: &parts, pieces: &pieces, name: &name, symbol }.lower(lowering);
+            }
+            Answer::NotUnderstood(why) => {
+                let release = unit.toolkit.release();
+                lowering.notes.push(format!(
+                    "what nvcc {release} does is not understood ({why}): one call of it compiles for all capabilities, one after the other"
+                ));
+            }
+            Answer::None => {}
+        }
+    }
+    Ok(vec![compile_plainly(lowering, unit)?])
+}
+
+/// Adds the step that compiles a `.cu` file by one call of nvcc.
+fn compile_plainly(lowering: &mut Lowering<'_>, unit: &Unit<'_>) -> Result<ObjectFile, BackendError> {
+    let Unit { toolkit, profile, source, capabilities, .. } = unit;
+    let mut args = vec![Arg::from("-ccbin"), host_path(lowering)?];
+    args.extend(arguments(lowering, unit, &canonical(&source.path)));
+    args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
+    args.extend([Arg::from("-c"), relative(source), Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])]);
+    let step = lowering.graph.add(Step {
+        verb: "Compiling",
+        label: source.path.clone(),
+        action: Action::Run(program(lowering, toolkit, args, Some(DEPFILE.to_owned()))),
+        inputs: vec![Input::File((*source).clone())],
+        outputs: vec![OBJECT.to_owned()],
+        weight: weight(profile, capabilities.len()),
+        resource: ResourceClass::Cpu,
+    })?;
+    Ok(ObjectFile { output: OutputRef { step, name: OBJECT.to_owned() }, source: source.path.clone() })
+}
+
+/// What nvcc is given for a unit called `name`, but for the host compiler, the source and the files that it makes.
+fn arguments(lowering: &Lowering<'_>, unit: &Unit<'_>, name: &str) -> Vec<Arg> {
+    let Unit { toolkit, component, profile, capabilities, flags, .. } = unit;
+    let mut args: Vec<Arg> = EVERY_CALL.map(Arg::from).to_vec();
     if !flags.has_std {
         args.push(Arg::text("-std=").and(cxx_std(profile.cxx_std, toolkit.release())));
     }
-    for (option, value) in host_flags(lowering, profile, toolkit, source) {
+    for (option, value) in host_flags(lowering, profile, toolkit, name) {
         args.extend([Arg::from(option), value]);
     }
     args.extend(["-Xcudafe", "-Xcicc"].into_iter().flat_map(|pass| {
-        let name = canonical(&source.path);
-        let values = ["--orig_src_path_name".to_owned(), name.clone(), "--orig_src_file_name".to_owned(), name];
+        let values = ["--orig_src_path_name", name, "--orig_src_file_name", name];
         values.into_iter().flat_map(move |value| [Arg::from(pass), Arg::from(value)])
     }));
     args.extend(profile.device_flags.iter().map(|flag| Arg::from(flag.as_str())));
@@ -69,18 +132,55 @@ pub(crate) fn compile(lowering: &mut Lowering<'_>, unit: &Unit<'_>) -> Result<Ob
         args.extend([Arg::from("-isystem"), Arg::text("\"").with(Piece::Path(dir.clone())).and("\"")]);
     }
     args.extend(flags.args.iter().map(|flag| Arg::from(flag.as_str())));
-    args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
-    args.extend([Arg::from("-c"), relative(source), Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])]);
-    let step = lowering.graph.add(Step {
-        verb: "Compiling",
-        label: source.path.clone(),
-        action: Action::Run(program(lowering, toolkit, args, Some(DEPFILE.to_owned()))),
-        inputs: vec![Input::File((*source).clone())],
-        outputs: vec![OBJECT.to_owned()],
-        weight: weight(profile, capabilities.len()),
-        resource: ResourceClass::Cpu,
-    })?;
-    Ok(ObjectFile { output: OutputRef { step, name: OBJECT.to_owned() }, source: source.path.clone() })
+    args
+}
+
+/// Arguments as text, with placeholders for their paths, and the paths.
+fn with_placeholders(args: &[Arg]) -> (Vec<String>, Vec<Piece>) {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let text = |arg: &Arg, pieces: &mut Vec<Piece>| {
+        arg.0.iter().fold(String::new(), |text, piece| match piece {
+            Piece::Text(piece) => text + piece,
+            piece => {
+                let known = pieces.iter().position(|known| known == piece);
+                let at = known.unwrap_or_else(|| {
+                    pieces.push(piece.clone());
+                    pieces.len() - 1
+                });
+                format!("{text}{PIECE}{at}-")
+            }
+        })
+    };
+    (args.iter().map(|arg| text(arg, &mut pieces)).collect(), pieces)
+}
+
+/// The name of a unit's fatbin: units that are compiled alike have the same one, all others have others. What may not matter to a unit
+/// is no part of it.
+fn fatbin_symbol(unit: &Unit<'_>, args: &[Arg]) -> String {
+    let profile = unit.profile;
+    let scoped = |arg: &&Arg| {
+        let define =
+            matches!(arg.0.as_slice(), [Piece::Text(text)] if profile.scoped_defines.iter().any(|define| *text == define_arg(define)));
+        let of_framework =
+            |piece: &Piece| matches!(piece, Piece::Path(path) if profile.system_include_dirs.iter().any(|dir| dir.root == path.root));
+        define || arg.0.iter().any(of_framework)
+    };
+    // Which toolkit it is, and where, is no part of it either.
+    let text = |arg: &Arg| {
+        arg.0.iter().fold(String::new(), |text, piece| match piece {
+            Piece::Text(piece) => text + piece,
+            Piece::Path(path) if path.root == unit.toolkit.root => format!("{text}\0toolkit/{}", path.path),
+            Piece::Path(path) => format!("{text}\0{}/{}", path.root, path.path),
+            Piece::OutputDir(step) => format!("{text}\0{step}"),
+            piece => format!("{text}\0{piece:?}"),
+        })
+    };
+    let mut hasher = blake3::Hasher::new_derive_key("kiln fatbin 1");
+    for text in [unit.source.path.clone()].into_iter().chain(args.iter().filter(|arg| !scoped(arg)).map(text)) {
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    }
+    let hex = hasher.finalize().to_hex();
+    format!("kiln_fatbin_{}", hex.get(..16).unwrap_or_default())
 }
 
 /// Adds the step that links relocatable device code of `objects`, and gives the object that goes beside them.
@@ -93,7 +193,9 @@ pub(crate) fn device_link(
     capabilities: &[CudaCapability],
     objects: &[ObjectFile],
 ) -> Result<ObjectFile, BackendError> {
-    let mut args = common(lowering, toolkit)?;
+    lowering.graph.bind_root(toolkit.root.clone(), toolkit.binding.clone())?;
+    let mut args = vec![Arg::from("-ccbin"), host_path(lowering)?];
+    args.extend(EVERY_CALL.map(Arg::from));
     args.push(Arg::from("-dlink"));
     args.extend(capabilities.iter().map(|capability| Arg::from(gencode(&CudaCapability { ptx: false, ..capability.clone() }))));
     args.extend(to_host("-fPIC").map(Arg::from));
@@ -113,18 +215,15 @@ pub(crate) fn device_link(
     Ok(ObjectFile { output: OutputRef { step, name: DEVICE_LINK.to_owned() }, source: label })
 }
 
-/// The host compiler, and what every call has.
-fn common(lowering: &mut Lowering<'_>, toolkit: &CudaToolkit) -> Result<Vec<Arg>, BackendError> {
-    lowering.graph.bind_root(toolkit.root.clone(), toolkit.binding.clone())?;
-    let mut args = vec![Arg::from("-ccbin"), host_path(lowering)?];
-    args.extend(["--objdir-as-tempdir", "-cudart", "shared", "-O3", "-DNDEBUG"].map(Arg::from));
-    Ok(args)
+/// The host compiler's own file; nvcc takes no launcher.
+pub(crate) fn host_file(lowering: &Lowering<'_>) -> PathBuf {
+    let behind_launcher = lowering.host.args.first().map(Path::new).filter(|path| path.is_absolute());
+    behind_launcher.unwrap_or(&lowering.host.path).to_owned()
 }
 
-/// The host compiler as a file of an immutable root: it counts by what it is, not by where it is. nvcc takes no launcher.
+/// The host compiler as a file of an immutable root: it counts by what it is, not by where it is.
 fn host_path(lowering: &mut Lowering<'_>) -> Result<Arg, BackendError> {
-    let behind_launcher = lowering.host.args.first().map(std::path::Path::new).filter(|path| path.is_absolute());
-    let path = behind_launcher.unwrap_or(&lowering.host.path).to_owned();
+    let path = host_file(lowering);
     let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(std::ffi::OsStr::to_str)) else {
         return Ok(Arg::from(path.to_string_lossy().into_owned()));
     };
@@ -135,7 +234,7 @@ fn host_path(lowering: &mut Lowering<'_>) -> Result<Arg, BackendError> {
 }
 
 /// Flags of the host compiler, each with the option of nvcc that carries it.
-fn host_flags(lowering: &Lowering<'_>, profile: &CompileProfile, toolkit: &CudaToolkit, source: &PathRef) -> Vec<(String, Arg)> {
+fn host_flags(lowering: &Lowering<'_>, profile: &CompileProfile, toolkit: &CudaToolkit, name: &str) -> Vec<(String, Arg)> {
     let mut flags: Vec<String> = vec!["-fPIC".to_owned(), "-fvisibility=hidden".to_owned()];
     let own = lowering.host.args.iter().skip_while(|arg| arg.starts_with('/'));
     flags.extend(own.filter(|arg| !arg.starts_with("-fuse-ld") && !arg.starts_with("-B")).cloned());
@@ -143,7 +242,7 @@ fn host_flags(lowering: &Lowering<'_>, profile: &CompileProfile, toolkit: &CudaT
         flags.push("-fno-gnu-unique".to_owned());
     }
     if lowering.host.family == kiln_backend::Family::Gnu {
-        flags.push(format!("-frandom-seed={}", canonical(&source.path)));
+        flags.push(format!("-frandom-seed={name}"));
         flags.push("-fno-canonical-system-headers".to_owned());
     }
     let mut args: Vec<(String, Arg)> = flags.iter().map(|flag| to_host(flag)).map(|[option, value]| (option, Arg::from(value))).collect();
@@ -166,6 +265,7 @@ fn program(lowering: &Lowering<'_>, toolkit: &CudaToolkit, args: Vec<Arg>, depfi
         env: fixed_environment(),
         ambient: lowering.ambient.clone(),
         depfile,
+        then: Vec::new(),
     }
 }
 
@@ -182,7 +282,7 @@ fn relative(path: &PathRef) -> Arg {
     Arg::text(relative_text(path))
 }
 
-fn relative_text(path: &PathRef) -> String {
+pub(crate) fn relative_text(path: &PathRef) -> String {
     if path.path.is_empty() { ".".to_owned() } else { format!("./{}", path.path) }
 }
 

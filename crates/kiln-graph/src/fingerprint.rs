@@ -9,6 +9,7 @@
 //! |---|---|---|---|
 //! | arguments, in order, piece by piece | yes | | they decide the result; a piece that names a file enters by its name, see below |
 //! | working directory | as `root/path` | | relative arguments and depfiles depend on it |
+//! | programs that run after the first one: identity, arguments, `env` | yes | | each has a part in the result |
 //! | `env` | yes | | it may decide the result: the program sees nothing else |
 //! | `ambient` environment (`PATH`, `TMPDIR`) | no | no | it differs from machine to machine and must not decide the result |
 //! | scope of an argument | yes | | the cache asks when it matters; a step is what its description says |
@@ -45,13 +46,13 @@ use crate::graph::GraphError;
 use crate::step::{Action, Arg, Input, OutputRef, PathRef, Piece, RootBinding, RootKind, RootName, Scope, Step, StepId};
 
 /// Names this serialisation; part of every digest.
-const FORMAT: &str = "kiln step 2";
+const FORMAT: &str = "kiln step 3";
 
 /// Hexadecimal digits of a [`StepId`].
 const DIGITS: usize = 32;
 
 /// Names the serialisation of an action, which is a step without its scoped arguments.
-const ACTION: &str = "kiln action 1";
+const ACTION: &str = "kiln action 2";
 
 /// The identity of `step`, whose roots are bound by `roots`.
 ///
@@ -126,22 +127,21 @@ impl Canon<'_> {
             Action::Run(program) => {
                 self.tag(0);
                 self.text(&program.tool);
-                self.count(program.args.len());
-                for arg in &program.args {
-                    self.arg(arg)?;
-                }
+                self.args(&program.args)?;
                 self.path(&program.cwd)?;
-                self.count(program.env.len());
-                for (name, value) in &program.env {
-                    self.text(name);
-                    self.arg(value)?;
-                }
+                self.environment(&program.env)?;
                 match &program.depfile {
                     None => self.tag(0),
                     Some(name) => {
                         self.tag(1);
                         self.text(name);
                     }
+                }
+                self.count(program.then.len());
+                for call in &program.then {
+                    self.text(&call.tool);
+                    self.args(&call.args)?;
+                    self.environment(&call.env)?;
                 }
             }
             Action::Builtin(builtin) => {
@@ -167,6 +167,20 @@ impl Canon<'_> {
         self.count(step.outputs.len());
         for name in &step.outputs {
             self.text(name);
+        }
+        Ok(())
+    }
+
+    fn args(&mut self, args: &[Arg]) -> Result<(), GraphError> {
+        self.count(args.len());
+        args.iter().try_for_each(|arg| self.arg(arg))
+    }
+
+    fn environment(&mut self, env: &BTreeMap<String, Arg>) -> Result<(), GraphError> {
+        self.count(env.len());
+        for (name, value) in env {
+            self.text(name);
+            self.arg(value)?;
         }
         Ok(())
     }
@@ -212,6 +226,10 @@ impl Canon<'_> {
                 Piece::Scope(Scope::Root(root)) => {
                     self.tag(7);
                     self.text(root.as_str());
+                }
+                Piece::Scratch(name) => {
+                    self.tag(8);
+                    self.text(name);
                 }
             }
         }

@@ -71,6 +71,14 @@ pub enum GraphError {
         /// The name.
         name: String,
     },
+    /// An argument of a further program has a scope.
+    #[error("step `{label}` has a scope on an argument of `{program}`, which is not its first program")]
+    LateScope {
+        /// Label of the step.
+        label: String,
+        /// The program.
+        program: String,
+    },
     /// A step or target needs a step that is not in the graph (yet).
     #[error("`{needed_by}` needs step `{step}`, which is not in the graph")]
     UnknownStep {
@@ -301,6 +309,14 @@ impl Graph {
             if let Some(name) = program.env.keys().chain(program.ambient.keys()).find(|name| !is_variable(name)) {
                 return Err(GraphError::BadEnvironment { label: label.clone(), name: name.clone() });
             }
+            for call in &program.then {
+                if let Some(name) = call.env.keys().find(|name| !is_variable(name)) {
+                    return Err(GraphError::BadEnvironment { label: label.clone(), name: name.clone() });
+                }
+                if call.args.iter().any(|arg| arg.scope().is_some()) {
+                    return Err(GraphError::LateScope { label: label.clone(), program: call.path.display().to_string() });
+                }
+            }
         }
         for piece in pieces(step) {
             match piece {
@@ -310,6 +326,14 @@ impl Graph {
                 Piece::Own(name) => {
                     if !names.contains(name.as_str()) {
                         return Err(GraphError::UnknownOwn { label: label.clone(), name: name.clone() });
+                    }
+                }
+                Piece::Scratch(name) => {
+                    if !is_plain(name) || name.contains('/') {
+                        return Err(GraphError::BadOutputName { label: label.clone(), name: name.clone() });
+                    }
+                    if names.contains(name.as_str()) {
+                        return Err(GraphError::OutputCollision { label: label.clone(), name: name.clone() });
                     }
                 }
                 Piece::Output(output) => {
@@ -352,7 +376,8 @@ pub(crate) fn pieces(step: &Step) -> impl Iterator<Item = &Piece> {
         Action::Run(program) => Some(program),
         Action::Builtin(_) => None,
     };
-    program.into_iter().flat_map(|program| program.args.iter().chain(program.env.values())).flat_map(|arg| &arg.0)
+    let calls = program.into_iter().flat_map(|program| &program.then).flat_map(|call| call.args.iter().chain(call.env.values()));
+    program.into_iter().flat_map(|program| program.args.iter().chain(program.env.values())).chain(calls).flat_map(|arg| &arg.0)
 }
 
 /// Whether `path` is relative, with `/` between names and without empty, `.` or `..` names or NUL bytes.

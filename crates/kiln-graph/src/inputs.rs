@@ -59,7 +59,7 @@ impl Run<'_> {
                     let names = self.graph.step(id).map(|step| step.outputs.as_slice()).unwrap_or_default();
                     places.extend(names.iter().map(|name| Place::Output(OutputRef { step: id.clone(), name: name.clone() })));
                 }
-                Piece::Text(_) | Piece::Own(_) | Piece::WorkDir | Piece::Scope(_) => {}
+                Piece::Text(_) | Piece::Own(_) | Piece::Scratch(_) | Piece::WorkDir | Piece::Scope(_) => {}
             }
         }
         places

@@ -59,7 +59,10 @@ struct Description {
 
 fn description(node: &Node) -> Description {
     match action(&node.step.action) {
-        PlanAction::Run { tool, argv, env, .. } => Description { tool, words: argv.into_iter().skip(1).chain(env).collect() },
+        PlanAction::Run { tool, argv, env, then, .. } => {
+            let calls = then.into_iter().flat_map(|argv| argv.into_iter().skip(1));
+            Description { tool, words: argv.into_iter().skip(1).chain(env).chain(calls).collect() }
+        }
         PlanAction::Builtin { name, version } => Description { tool: format!("{name} {version}"), words: Vec::new() },
     }
 }

@@ -62,8 +62,8 @@ pub use interrupt::Interrupt;
 pub use outcome::{Counts, Outcome, StepOutcome, StepState, TargetOutcome};
 pub use plan::{Plan, PlanAction, PlanStep, PlanTarget};
 pub use step::{
-    Action, Arg, Builtin, BuiltinContext, BuiltinError, BuiltinFn, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding,
-    RootKind, RootName, Scope, Step, StepId, Weight,
+    Action, Arg, Builtin, BuiltinContext, BuiltinError, BuiltinFn, Call, Input, OutputRef, PathRef, Piece, Program, ResourceClass,
+    RootBinding, RootKind, RootName, Scope, Step, StepId, Weight,
 };
 pub use tokens::{JobServer, JobServerError};
 pub use workdir::{KEPT_GRAPHS, LockedWorkDir, Pruned, TryLock, WorkDir, WorkDirError};

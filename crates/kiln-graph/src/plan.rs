@@ -1,5 +1,7 @@
 //! What a graph would do, as data that can be printed: the same on every machine and in every checkout, but for the programs' paths.
 
+use std::path::Path;
+
 use crate::graph::{Graph, pieces};
 use crate::step::{Action, Arg, Input, OutputRef, PathRef, Piece, StepId};
 
@@ -50,6 +52,9 @@ pub enum PlanAction {
         cwd: String,
         /// Environment that is part of the step's identity, as `NAME=value`, sorted.
         env: Vec<String>,
+        /// Programs that run after it, in the directory of the outputs: arguments, each program's file name first.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        then: Vec<Vec<String>>,
     },
     /// Calls a function of Kiln's own.
     Builtin {
@@ -106,18 +111,21 @@ impl Graph {
 
 pub(crate) fn action(action: &Action) -> PlanAction {
     match action {
-        Action::Run(program) => {
-            let name = program.path.file_name().unwrap_or(program.path.as_os_str());
-            PlanAction::Run {
-                program: program.path.display().to_string(),
-                tool: program.tool.clone(),
-                argv: std::iter::once(name.to_string_lossy().into_owned()).chain(program.args.iter().map(arg)).collect(),
-                cwd: path(&program.cwd),
-                env: program.env.iter().map(|(name, value)| format!("{name}={}", arg(value))).collect(),
-            }
-        }
+        Action::Run(program) => PlanAction::Run {
+            program: program.path.display().to_string(),
+            tool: program.tool.clone(),
+            argv: argv(&program.path, &program.args),
+            cwd: path(&program.cwd),
+            env: program.env.iter().map(|(name, value)| format!("{name}={}", arg(value))).collect(),
+            then: program.then.iter().map(|call| argv(&call.path, &call.args)).collect(),
+        },
         Action::Builtin(builtin) => PlanAction::Builtin { name: builtin.name, version: builtin.version },
     }
+}
+
+fn argv(program: &Path, args: &[Arg]) -> Vec<String> {
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    std::iter::once(name.to_string_lossy().into_owned()).chain(args.iter().map(arg)).collect()
 }
 
 fn inputs(step: &crate::step::Step) -> Vec<String> {
@@ -129,7 +137,7 @@ fn inputs(step: &crate::step::Step) -> Vec<String> {
         Piece::Path(file) => Some(path(file)),
         Piece::Output(file) => Some(output(file)),
         Piece::OutputDir(id) => Some(format!("{{{id}}}")),
-        Piece::Text(_) | Piece::Own(_) | Piece::WorkDir | Piece::Scope(_) => None,
+        Piece::Text(_) | Piece::Own(_) | Piece::Scratch(_) | Piece::WorkDir | Piece::Scope(_) => None,
     });
     let mut seen = std::collections::BTreeSet::new();
     declared.chain(mentioned).filter(|name| seen.insert(name.clone())).collect()
@@ -140,7 +148,7 @@ fn arg(arg: &Arg) -> String {
         text + &match piece {
             Piece::Text(text) => text.clone(),
             Piece::Path(file) => path(file),
-            Piece::Own(name) => format!("{{out}}/{name}"),
+            Piece::Own(name) | Piece::Scratch(name) => format!("{{out}}/{name}"),
             Piece::Output(file) => output(file),
             Piece::OutputDir(id) => format!("{{{id}}}"),
             Piece::WorkDir => "{work}".to_owned(),

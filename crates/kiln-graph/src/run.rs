@@ -333,28 +333,43 @@ impl<'a> Run<'a> {
         Ok((product, outputs))
     }
 
+    /// Runs the programs of a step, one after the other.
     fn run_program(&self, program: &Program, room: &Room, used: &mut Used) -> Result<(), Failure> {
+        let out = room.out_dir();
+        let started = |path: &Path, args: &[Arg]| {
+            let mut command = Command::new(path);
+            command.args(args.iter().map(|arg| self.arg(arg, &out)));
+            command.env_clear().env("TMPDIR", room.tmp_dir());
+            command.envs(&program.ambient);
+            command.envs(program.env.iter().map(|(name, value)| (name, self.arg(value, &out))));
+            command
+        };
+        self.run_one(started(&program.path, &program.args), &self.places.resolve(&program.cwd), room, used)?;
+        for call in &program.then {
+            let mut command = started(&call.path, &call.args);
+            command.envs(call.env.iter().map(|(name, value)| (name, self.arg(value, &out))));
+            self.run_one(command, &out, room, used)?;
+        }
+        Ok(())
+    }
+
+    fn run_one(&self, mut command: Command, cwd: &Path, room: &Room, used: &mut Used) -> Result<(), Failure> {
         let log = io("write to the log in", &self.work_dir.tmp_dir());
-        let mut command = Command::new(&program.path);
-        command.args(program.args.iter().map(|arg| self.arg(arg, &room.out_dir())));
-        command.env_clear().env("TMPDIR", room.tmp_dir());
-        command.envs(&program.ambient);
-        command.envs(program.env.iter().map(|(name, value)| (name, self.arg(value, &room.out_dir()))));
-        let cwd = self.places.resolve(&program.cwd);
-        command.current_dir(&cwd).process_group(0);
+        command.current_dir(cwd).process_group(0);
         command.stdin(Stdio::null()).stdout(room.log().map_err(&log)?).stderr(room.log().map_err(&log)?);
         if self.interrupt.is_set() {
             return Err(Failure::Interrupted);
         }
         let ended = self.interrupt.groups().run(&mut command).map_err(|error| {
+            let program = Path::new(command.get_program()).display();
             let message = if cwd.is_dir() {
-                format!("cannot run `{}`: {error}", program.path.display())
+                format!("cannot run `{program}`: {error}")
             } else {
-                format!("cannot run `{}` in `{}`, which is not a directory", program.path.display(), cwd.display())
+                format!("cannot run `{program}` in `{}`, which is not a directory", cwd.display())
             };
             Failure::Spawn { message }
         })?;
-        *used = Used { peak_kib: ended.peak_kib, suspended: ended.suspended };
+        *used = Used { peak_kib: used.peak_kib.max(ended.peak_kib), suspended: used.suspended || ended.suspended };
         match (ended.status.code(), ended.status.signal()) {
             (Some(0), _) => Ok(()),
             _ if ended.interrupted => Err(Failure::Interrupted),
@@ -363,12 +378,23 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The command for the user. Own files are named where they will be kept.
+    /// The command for the user. Own files are named where they will be kept, and what follows on the first program stands behind `&&`.
     fn command_text(&self, node: &Node) -> Option<Vec<String>> {
         let Action::Run(program) = &node.step.action else { return None };
         let own = self.work_dir.step_dir(&node.id);
-        let args = program.args.iter().map(|arg| self.arg(arg, &own).to_string_lossy().into_owned());
-        Some(std::iter::once(program.path.display().to_string()).chain(args).collect())
+        let words = |path: &Path, args: &[Arg]| {
+            let args = args.iter().map(|arg| self.arg(arg, &own).to_string_lossy().into_owned());
+            std::iter::once(path.display().to_string()).chain(args).collect::<Vec<_>>()
+        };
+        let mut command = words(&program.path, &program.args);
+        if !program.then.is_empty() {
+            command.extend(["&&".to_owned(), "cd".to_owned(), own.display().to_string()]);
+        }
+        for call in &program.then {
+            command.push("&&".to_owned());
+            command.extend(words(&call.path, &call.args));
+        }
+        Some(command)
     }
 
     fn arg(&self, arg: &Arg, own: &Path) -> OsString {
@@ -377,7 +403,7 @@ impl<'a> Run<'a> {
             match piece {
                 Piece::Text(piece) => text.push(piece),
                 Piece::Path(path) => text.push(self.places.resolve(path)),
-                Piece::Own(name) => text.push(own.join(name)),
+                Piece::Own(name) | Piece::Scratch(name) => text.push(own.join(name)),
                 Piece::Output(output) => text.push(self.work_dir.output_path(output)),
                 Piece::OutputDir(id) => text.push(self.work_dir.step_dir(id)),
                 Piece::WorkDir => text.push(self.work_dir.path()),

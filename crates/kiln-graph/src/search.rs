@@ -125,6 +125,7 @@ mod tests {
             env: BTreeMap::new(),
             ambient: BTreeMap::new(),
             depfile: None,
+            then: Vec::new(),
         };
         let names: Vec<String> = searched(&program, &Places::new(&graph, &work_dir), &dir)
             .iter()

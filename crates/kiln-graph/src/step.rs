@@ -95,6 +95,8 @@ pub enum Piece {
     Path(PathRef),
     /// The absolute path of an output (or the depfile) of this very step, by name.
     Own(String),
+    /// The absolute path of a file beside the outputs of this very step that is no output: it is gone when the step is done.
+    Scratch(String),
     /// The absolute path of another step's output file; also an input of this step.
     Output(OutputRef),
     /// The absolute path of another step's output directory (for `-I`); every output of that step is an input.
@@ -204,6 +206,23 @@ pub struct Program {
     pub ambient: BTreeMap<String, PathBuf>,
     /// Name of the depfile (Make syntax) that the program writes beside its outputs, mentioned as [`Piece::Own`].
     pub depfile: Option<String>,
+    /// Programs that run after it, one after the other, each if the one before ended well. They read what the first one read, by its
+    /// depfile, and what was made before them.
+    pub then: Vec<Call>,
+}
+
+/// A further program of a step. It runs in the directory of the step's outputs, where it may call them by their names alone: what it
+/// embeds of such a name is the same wherever the directory is.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The program file, absolute. As [`Program::path`].
+    pub path: PathBuf,
+    /// Identity of the program. As [`Program::tool`].
+    pub tool: String,
+    /// Arguments, without the program itself. None of them may have a scope.
+    pub args: Vec<Arg>,
+    /// What it has in its environment beside that of the first program.
+    pub env: BTreeMap<String, Arg>,
 }
 
 /// What a builtin reads and writes.

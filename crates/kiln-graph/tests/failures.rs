@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use common::project::{path, step};
 use common::{Report, Tree, config};
 use kiln_graph::{
-    Action, Arg, Builtin, BuiltinError, Config, Event, Failure, Graph, OutputRef, Piece, Step, StepId, StepState, write_file,
+    Action, Arg, Builtin, BuiltinError, Call, Config, Event, Failure, Graph, OutputRef, Piece, Step, StepId, StepState, write_file,
 };
 
 /// Runs one compile of `src/a.c`, which has this text.
@@ -302,4 +302,40 @@ fn the_environment_is_what_the_step_says() {
     stdin Ok("")
     text
     "#);
+}
+
+/// Programs of one step: each runs after the one before, in the directory of the outputs, and only then.
+#[test]
+fn a_step_may_run_several_programs() {
+    let tree = Tree::empty("project");
+    tree.write("src/a.c", "first\n");
+    let graph = |second: &str| {
+        tree.write("src/b.c", second);
+        let Action::Run(mut program) = tree.project.compile("a.c").action else { panic!("a program") };
+        let at = program.args.iter().position(|arg| arg.0 == [Piece::Own("a.c.o".to_owned())]).unwrap();
+        program.args[at] = Arg(vec![Piece::Scratch("first.o".to_owned())]);
+        let call = tree.project.program(vec!["compile".into(), "--out".into(), "a.c.o".into(), "first.o".into(), path("src/b.c").into()]);
+        program.then = vec![Call { path: call.path, tool: call.tool, args: call.args, env: [("OWN".to_owned(), Arg::text("x"))].into() }];
+        let mut graph = tree.project.empty_graph();
+        let id = graph.add(step("Compiling", "a.c", Action::Run(program), Vec::new(), "a.c.o")).unwrap();
+        (graph, id)
+    };
+    let (first, id) = graph("second\n@cwd\n@env OWN\n");
+    let report = tree.run_graph(&first, config(1));
+    assert_eq!(report.outcome.counts().ran, 1, "{:?}", report.events);
+    let made = tree.output(&id, "a.c.o");
+    assert!(made.contains("first") && made.contains("second") && made.contains("OWN=Ok(\"x\")"), "{made}");
+    assert!(made.contains("/o\n"), "the second one runs where the outputs are made: {made}");
+    assert_eq!(tree.leftovers(), Vec::<PathBuf>::new());
+    let Some(Event::StepStarted { command: Some(command), .. }) =
+        report.events.iter().find(|event| matches!(event, Event::StepStarted { .. }))
+    else {
+        panic!("no command")
+    };
+    assert_eq!(command.iter().filter(|word| *word == "&&").count(), 2, "a change of directory and a program: {command:?}");
+
+    let (failing, id) = graph("@exit 3\n");
+    let report = tree.run_graph(&failing, config(1));
+    assert_eq!(failure(&report).0, Failure::Exit { code: 3 });
+    assert!(tree.output(&id, "a.c.o").contains("second"), "what was made before is still there");
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use kiln_graph::{
-    Action, Arg, Graph, GraphError, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step,
-    StepId, Weight, write_file,
+    Action, Arg, Call, Graph, GraphError, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Scope,
+    Step, StepId, Weight, write_file,
 };
 use proptest::prelude::*;
 
@@ -73,12 +73,18 @@ fn compile(header: &StepId) -> Step {
             env: BTreeMap::from([("LC_ALL".to_owned(), Arg::text("C"))]),
             ambient: BTreeMap::from([("PATH".to_owned(), PathBuf::from("/usr/bin"))]),
             depfile: Some("relu.d".to_owned()),
+            then: Vec::new(),
         }),
         inputs: vec![Input::File(path("project", "flags.txt"))],
         outputs: vec!["relu.o".to_owned()],
         weight: Weight { cpu_ms: 9000, memory_mib: 700 },
         resource: ResourceClass::Cpu,
     }
+}
+
+fn call(args: &[&str]) -> Call {
+    let args = args.iter().map(|arg| Arg::from(*arg)).collect();
+    Call { path: PathBuf::from("/usr/bin/as"), tool: "as".to_owned(), args, env: BTreeMap::new() }
 }
 
 fn program(step: &mut Step) -> &mut Program {
@@ -99,8 +105,8 @@ fn full() -> (Graph, StepId, StepId) {
 fn identities_are_stable() {
     // Whoever changes these on purpose raises the format of the fingerprint.
     let (_, header, object) = full();
-    insta::assert_snapshot!(header, @"de3096096ea9c8def44d449f033f4ccc");
-    insta::assert_snapshot!(object, @"b5489d1be4e9cabb4e419543e56f5b0c");
+    insta::assert_snapshot!(header, @"5fb393942e3008d3a2ad2ecee3f198e7");
+    insta::assert_snapshot!(object, @"074f2b7a09bb6e6d4be21e5bf926fc52");
 }
 
 /// A change and what it is.
@@ -108,7 +114,7 @@ type Change = (&'static str, fn(&mut Step));
 
 #[test]
 fn everything_that_may_change_the_result_changes_the_identity() {
-    let changes: [Change; 20] = [
+    let changes: [Change; 25] = [
         ("nothing", |_| {}),
         ("tool", |step| program(step).tool.push('x')),
         ("an argument", |step| program(step).args.push("-g".into())),
@@ -133,6 +139,11 @@ fn everything_that_may_change_the_result_changes_the_identity() {
             program(step).depfile = None;
             program(step).args.remove(6);
         }),
+        ("a further program", |step| program(step).then.push(call(&[]))),
+        ("another further program", |step| program(step).then.push(Call { tool: "x".to_owned(), ..call(&[]) })),
+        ("an argument of a further program", |step| program(step).then.push(call(&["x"]))),
+        ("two further programs", |step| program(step).then.extend([call(&[]), call(&[])])),
+        ("a file that does not stay", |step| program(step).args[4] = Arg::default().with(Piece::Scratch("relu.o2".to_owned()))),
         ("inputs", |step| step.inputs.clear()),
         ("an output", |step| step.outputs.push("relu.d2".to_owned())),
         ("name of an output", |step| {
@@ -246,6 +257,13 @@ fn descriptions_that_contradict_themselves_are_rejected() {
         rejected(outputs(&["a\0b"])),
         rejected(|step| program(step).depfile = Some("..".to_owned())),
         rejected(|step| program(step).args.push(own("relu.x"))),
+        rejected(|step| program(step).args.push(Arg::default().with(Piece::Scratch("a/b".to_owned())))),
+        rejected(|step| program(step).args.push(Arg::default().with(Piece::Scratch("relu.o".to_owned())))),
+        rejected(|step| {
+            let arg = Arg::from("-DX").scoped(Scope::Word("X".into()));
+            program(step).then.push(Call { args: vec![arg], ..call(&[]) });
+        }),
+        rejected(|step| program(step).then.push(Call { args: vec![own("relu.x")], ..call(&[]) })),
         rejected(|step| program(step).cwd = path("nowhere", "")),
         rejected(|step| step.inputs.push(Input::File(path("nowhere", "a")))),
         rejected(|step| program(step).args.push(path("project", "../a").into())),
@@ -274,14 +292,18 @@ fn descriptions_that_contradict_themselves_are_rejected() {
     step `cpu/relu.cpp` has an output called `a[nul]b`, which is not a plain relative path
     step `cpu/relu.cpp` has an output called `..`, which is not a plain relative path
     step `cpu/relu.cpp` mentions its own file `relu.x`, which it does not declare
+    step `cpu/relu.cpp` has an output called `a/b`, which is not a plain relative path
+    step `cpu/relu.cpp` has outputs that collide at `relu.o`
+    step `cpu/relu.cpp` has a scope on an argument of `/usr/bin/as`, which is not its first program
+    step `cpu/relu.cpp` mentions its own file `relu.x`, which it does not declare
     step `cpu/relu.cpp` names the unknown root `nowhere`
     step `cpu/relu.cpp` names the unknown root `nowhere`
     step `cpu/relu.cpp` names `../a` below root `project`, which is not a plain relative path
     step `cpu/relu.cpp` names `/a` below root `project`, which is not a plain relative path
     step `cpu/relu.cpp` sets an environment variable called `A=B`
     step `cpu/relu.cpp` sets an environment variable called ``
-    `cpu/relu.cpp` needs step `b5489d1be4e9cabb4e419543e56f5b0c`, which is not in the graph
-    `cpu/relu.cpp` needs step `b5489d1be4e9cabb4e419543e56f5b0c`, which is not in the graph
+    `cpu/relu.cpp` needs step `074f2b7a09bb6e6d4be21e5bf926fc52`, which is not in the graph
+    `cpu/relu.cpp` needs step `074f2b7a09bb6e6d4be21e5bf926fc52`, which is not in the graph
     `cpu/relu.cpp` needs output `x.h`, which step `[header]` does not make
     ");
 }

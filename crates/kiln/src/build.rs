@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kiln_backend::ObjectFile;
-use kiln_cuda::{ArchRequest, CudaBackend};
+use kiln_cuda::{ArchRequest, CudaBackend, DryRuns};
 use kiln_format::build::KernelOptions;
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
@@ -283,10 +283,13 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         cuda::check_path(root)?;
         cuda::check_path(services.cache_dir)?;
     }
+    let dry_runs = Arc::new(DryRuns::kept_in(services.cache_dir));
     let cuda_uses = cuda_uses(build, &selection.variants);
     for release in compiled().filter_map(cuda_release).collect::<BTreeSet<_>>() {
         let wanted = Wanted { release, platform: &platform(options.target), uses: cuda_uses.clone(), fetch: options.fetch };
-        backends.add_cuda(release, CudaBackend::new(services.cuda.toolkit(&wanted)?, options.arch.clone()));
+        let backend = CudaBackend::new(services.cuda.toolkit(&wanted)?, options.arch.clone());
+        // A toolkit that is only planned cannot be asked.
+        backends.add_cuda(release, if options.fetch { backend.with_dry_runs(Arc::clone(&dry_runs)) } else { backend });
     }
     let choice = checked.project.settings.floor.as_ref().map(|floor| floor.value).unwrap_or_default();
     let floor = match &host {

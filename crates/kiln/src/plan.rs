@@ -215,6 +215,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                     machine,
                     project: project.clone(),
                     ambient: request.ambient,
+                    notes: Vec::new(),
                 };
                 Some(extend(request, &variant, backend, &framework, &mut lowering)?)
             }
@@ -276,6 +277,7 @@ fn extend(
         architectures.push(Architectures { names, notes: Vec::new() });
         let profile = framework.profile(lowering, &part, component).map_err(in_table(&component.table))?;
         objects.extend(backend.lower(lowering, component, &profile).map_err(in_table(&component.table))?);
+        notes.extend(std::mem::take(&mut lowering.notes).into_iter().map(|note| (component.table.clone(), note)));
     }
     if objects.is_empty() {
         return Err(PlanError::NoUnit { variant: variant.to_owned() });

@@ -29,14 +29,16 @@ const WHERE: &str = "#pragma once\n#include <cassert>\nstatic __device__ int whe
 fn sandbox() -> Sandbox {
     static FETCHED: OnceLock<()> = OnceLock::new();
     let sandbox = Sandbox::new();
-    FETCHED.get_or_init(|| {
-        let dir = project("").write(&sandbox.path("fetching"));
-        let mut command = Command::new(kiln_program());
-        command.arg("build").args(ONLY).current_dir(&dir).env("KILN_CACHE_DIR", shared_cache()).stdin(Stdio::null());
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", text(&output.stderr));
-    });
+    FETCHED.get_or_init(|| fetch(&project("").write(&sandbox.path("fetching")), &ONLY));
     sandbox
+}
+
+/// Builds with the caller's way to the index, which leaves in the shared cache what such builds need.
+fn fetch(dir: &Path, args: &[&str]) {
+    let mut command = Command::new(kiln_program());
+    command.arg("build").args(args).current_dir(dir).env("KILN_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 /// A project with [`KERNEL`] and other keys of its component.
@@ -231,10 +233,7 @@ fn relocatable_code_is_linked() {
     };
     let dir = write("linked", "cuda-flags = [\"-rdc=true\"]");
     // The link of device code needs a program more than other builds, which is fetched with the caller's way to the index.
-    let mut command = Command::new(kiln_program());
-    command.arg("build").args(ONLY).current_dir(&dir).env("KILN_CACHE_DIR", shared_cache()).stdin(Stdio::null());
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", support::text(&output.stderr));
+    fetch(&dir, &ONLY);
     assert!(code(&extension(&dir)).contains(&"sm_90".to_owned()));
     let said = fails(&sandbox, &write("alone", ""), &[]);
     assert!(said.contains("Unresolved extern function 'twice'") || said.contains("twice"), "{said}");
@@ -312,4 +311,102 @@ fn a_place_that_nvcc_cannot_work_in_is_told_before_compiling() {
         let said = fails(&sandbox, &project("").write(&sandbox.path(name)), &[]);
         assert!(said.contains("error[cuda-path]: nvcc does not work below"), "{said}");
     }
+}
+
+/// The device code of an extension, byte for byte: each fatbin from its magic number to its end.
+fn device_code(extension: &Path) -> Vec<Vec<u8>> {
+    const MAGIC: [u8; 8] = [0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
+    let bytes = fs::read(extension).unwrap();
+    let starts = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC).map(|(at, _)| at);
+    let length = |at: usize| 16 + usize::try_from(u64::from_le_bytes(bytes[at + 8..at + 16].try_into().unwrap())).unwrap();
+    starts.map(|at| bytes[at..at + length(at)].to_vec()).collect()
+}
+
+/// The processes of the toolkit's compiler that a build started, by what they compile for.
+fn device_processes(run: &Run) -> Vec<String> {
+    let started = run.reason("step-started");
+    let calls = started.iter().filter(|message| {
+        message["command"].as_array().is_some_and(|words| words.iter().any(|word| word.as_str().unwrap().ends_with("/cicc")))
+    });
+    let mut labels: Vec<String> = calls.map(|message| message["label"].as_str().unwrap().to_owned()).collect();
+    labels.sort();
+    labels
+}
+
+/// Capabilities that compile beside each other give what one call of nvcc gives.
+#[test]
+fn parts_are_what_one_call_makes() {
+    let sandbox = sandbox();
+    let keys = "cuda-capabilities = [\"8.0\", \"9.0a\", \"12.0+PTX\"]";
+    let dir = project(keys).write(&sandbox.path("parts"));
+    let run = build(&sandbox, &dir, &[]);
+    assert_eq!(device_processes(&run), ["gpu/k.cu (sm_120)", "gpu/k.cu (sm_80)", "gpu/k.cu (sm_90a)"]);
+    assert!(run.reason("warning").is_empty(), "{}", run.stdout);
+    // A shell would replace a word of this flag: nobody but nvcc can know by what.
+    let dir_of_one = project(&format!("{keys}\ncuda-flags = [\"-DODD=$nothing\"]")).write(&sandbox.path("one"));
+    let run = build(&sandbox, &dir_of_one, &[]);
+    assert_eq!(device_processes(&run), Vec::<String>::new());
+    let warnings: Vec<String> = run.reason("warning").iter().map(|warning| warning["message"].as_str().unwrap().to_owned()).collect();
+    let expected = "[kernel.k]: what nvcc 13.2 does is not understood (a variable of the shell's): one call of it compiles for all capabilities, one after the other";
+    assert_eq!(warnings, [expected]);
+    let (parts, one) = (device_code(&extension(&dir)), device_code(&extension(&dir_of_one)));
+    assert_eq!(parts.len(), 1);
+    assert_eq!(parts, one, "cubins and PTX, byte for byte");
+    assert_eq!(code(&extension(&dir)), ["compute_120", "sm_120", "sm_80", "sm_90a"]);
+}
+
+/// What knows nothing of torch is compiled once for all of its releases.
+#[test]
+fn device_code_without_torch_is_compiled_once_for_all_releases() {
+    const ALL: [&str; 3] = ["--all", "--cuda", "13.0"];
+    let sandbox = Sandbox::new();
+    let project = || {
+        // As it is without the stable ABI: a variant for each release.
+        let kernel = format!("{KERNEL}{}", kept("tiny_go(nullptr)"));
+        let project = ProjectBuilder::new().for_cuda().file("gpu/k.cu", &kernel).file("gpu/where.cuh", WHERE);
+        project.cuda("k", &["gpu/k.cu", "gpu/where.cuh"], "cuda-capabilities = [\"8.0\", \"9.0a\"]")
+    };
+    fetch(&project().write(&sandbox.path("fetching")), &ALL);
+    let dir = project().write(&sandbox.path("project"));
+    let run = sandbox.build(&dir, &ALL);
+    let variants: Vec<String> =
+        tree::extensions(&dir.join("build")).iter().map(|path| path.parent().unwrap().display().to_string()).collect();
+    assert!(variants.len() >= 4 && variants.iter().all(|variant| variant.contains("-cu130-")), "{variants:?}");
+    assert_eq!(device_processes(&run), ["gpu/k.cu (sm_80)", "gpu/k.cu (sm_90a)"]);
+    assert_eq!(run.ran("Splitting"), ["gpu/k.cu"]);
+    let of_unit: Vec<String> = run.ran("Compiling").into_iter().filter(|label| label.starts_with("gpu/")).collect();
+    assert_eq!(of_unit, ["gpu/k.cu", "gpu/k.cu (sm_80)", "gpu/k.cu (sm_90a)"]);
+}
+
+/// What is compiled again is what the edit may have changed.
+#[test]
+fn an_edit_compiles_its_unit_alone() {
+    let sandbox = sandbox();
+    let dir = project("cuda-capabilities = [\"8.0\", \"9.0\"]")
+        .file(
+            "b/k.cu",
+            &format!("__global__ void other() {{}}\nint tiny_b() {{ other<<<1, 1, 0, nullptr>>>(); return 1; }}\n{}", kept("tiny_b()")),
+        )
+        .cuda("b", &["b/k.cu"], "cuda-capabilities = [\"8.0\"]")
+        .write(&sandbox.path("project"));
+    build(&sandbox, &dir, &["--unique-id", "1"]);
+    let edit = |old: &str, new: &str| {
+        let path = dir.join("gpu/k.cu");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(old));
+        fs::write(&path, text.replace(old, new)).unwrap();
+        build(&sandbox, &dir, &["--unique-id", "1"])
+    };
+    let run = edit("*p = T(1)", "*p = T(2)");
+    assert_eq!(device_processes(&run), ["gpu/k.cu (sm_80)", "gpu/k.cu (sm_90)"]);
+    assert_eq!(run.ran("Splitting"), ["gpu/k.cu"]);
+    let run = edit("return __FILE__", "return \"file\"");
+    assert_eq!(run.ran("Compiling"), ["gpu/k.cu", "gpu/k.cu (sm_80)", "gpu/k.cu (sm_90)"]);
+    assert_eq!(run.ran("Joining"), Vec::<String>::new(), "the device code is the same");
+    // One capability more is one compile more.
+    let text = fs::read_to_string(dir.join("build.toml")).unwrap().replace("[\"8.0\", \"9.0\"]", "[\"7.5\", \"8.0\", \"9.0\"]");
+    fs::write(dir.join("build.toml"), text).unwrap();
+    let run = build(&sandbox, &dir, &["--unique-id", "1"]);
+    assert!(device_processes(&run).contains(&"gpu/k.cu (sm_75)".to_owned()));
+    assert_eq!(code(&extension(&dir)), ["sm_75", "sm_80", "sm_90"]);
 }

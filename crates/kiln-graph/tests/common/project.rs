@@ -86,6 +86,7 @@ impl Project {
             env: BTreeMap::new(),
             ambient: BTreeMap::from([("RECORD_LOG".to_owned(), self.log())]),
             depfile: None,
+            then: Vec::new(),
         }
     }
 }

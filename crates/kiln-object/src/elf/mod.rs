@@ -1,10 +1,12 @@
-//! Reading ELF files of either class and byte order.
+//! Reading ELF files of either class and byte order, and writing objects that hold data alone.
 
+mod data;
 mod definitions;
 mod dynamic;
 mod relocatable;
 mod tables;
 
+pub use data::data_object;
 pub use definitions::{Definition, Storage, definitions, hide};
 pub use dynamic::{Dynamic, Export, Import, Stack, dynamic, dynamic_file};
 pub use relocatable::{Defined, Relocatable, Undefined, relocatable};

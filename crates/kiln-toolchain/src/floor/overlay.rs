@@ -65,6 +65,7 @@ pub(super) fn steps(
                 env: BTreeMap::from([("LC_ALL".to_owned(), Arg::from("C.UTF-8")), ("SOURCE_DATE_EPOCH".to_owned(), Arg::from("0"))]),
                 ambient: ambient.clone(),
                 depfile: None,
+                then: Vec::new(),
             }),
             inputs: Vec::new(),
             outputs: vec![OBJECT.to_owned()],

@@ -348,7 +348,12 @@ fn progress_line(state: &State) -> String {
 pub(crate) fn quoted(command: &[String]) -> String {
     let quote = |word: &String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./,:@%^".contains(c);
-        if !word.is_empty() && word.chars().all(plain) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+        // Between the programs of one step.
+        if word == "&&" || (!word.is_empty() && word.chars().all(plain)) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
     };
     command.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
