@@ -3,6 +3,9 @@
 //! Absolute times say little on a machine that is shared or throttled. So the two run in turns (A B, then B A, and so on),
 //! and what counts is the ratio within each pair.
 
+mod generated;
+mod performance;
+mod suites;
 mod timing;
 
 use std::path::Path;
@@ -10,7 +13,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
-use self::timing::{Side, compare, shell_side};
+use self::suites::{Bench, Suite};
+use self::timing::{Side, measure, shell_side};
 use crate::kiln::Kiln;
 use crate::process;
 use crate::workspace::Workspace;
@@ -42,6 +46,20 @@ enum What {
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
         runs: u32,
     },
+    /// Kiln beside CMake and ninja, on generated projects
+    Suite {
+        /// Which; all where none is named
+        suites: Vec<Suite>,
+        /// How many pairs
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+        runs: u32,
+    },
+    /// All suites, into `docs/performance.md`
+    Performance {
+        /// How many pairs
+        #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+        runs: u32,
+    },
     /// `kiln build` of an example: from nothing, against nothing to do
     Build {
         /// The example
@@ -57,10 +75,18 @@ enum What {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
     match &options.what {
         What::Compare { a, b, prepare_a, prepare_b, runs } => {
-            compare(&shell_side(a, prepare_a.as_deref()), &shell_side(b, prepare_b.as_deref()), *runs)
+            measure(&shell_side(a, prepare_a.as_deref()), &shell_side(b, prepare_b.as_deref()), *runs)?.print();
         }
-        What::Build { example, runs } => build(workspace, example, *runs),
-    }?;
+        What::Build { example, runs } => build(workspace, example, *runs)?,
+        What::Suite { suites, runs } => {
+            let bench = Bench::new(workspace)?;
+            for suite in if suites.is_empty() { &Suite::ALL[..] } else { suites } {
+                println!("{}", suite.title());
+                suite.run(&bench, *runs)?.print();
+            }
+        }
+        What::Performance { runs } => performance::write(workspace, *runs)?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -101,7 +127,8 @@ fn build(workspace: &Workspace, example: &str, runs: u32) -> anyhow::Result<()> 
     };
     // The toolchain is fetched once, before anything is timed.
     process::aloud(&mut (side("", false).command)())?.check()?;
-    compare(&side("from nothing", true), &side("nothing to do", false), runs)
+    measure(&side("from nothing", true), &side("nothing to do", false), runs)?.print();
+    Ok(())
 }
 
 fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {

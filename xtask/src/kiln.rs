@@ -53,7 +53,6 @@ impl Kiln {
     }
 
     /// Builds the binary as it is installed, for what is timed.
-    #[expect(dead_code, reason = "the suites that time it follow")]
     pub(crate) fn build_optimized(workspace: &Workspace) -> anyhow::Result<Self> {
         process::aloud(Self::cargo_build(workspace).arg("--release"))?.check()?;
         Self::built_in(workspace, "release")

@@ -170,7 +170,6 @@ pub(crate) fn oracles(workspace: &Workspace) -> anyhow::Result<PathBuf> {
 }
 
 /// The other way to build, for comparisons: the directory of the programs `cmake` and `ninja`.
-#[expect(dead_code, reason = "the suites that use it follow")]
 pub(crate) fn cmake(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let python = Python::find()?;
     let _lock = lock(workspace)?;

@@ -31,8 +31,28 @@ pub(super) fn shell_side(command: &str, prepare: Option<&str>) -> Side {
     Side { name: command.to_owned(), prepare, command: Box::new(move || shell(&text)) }
 }
 
-/// Times the two in turns (A B, then B A, and so on) and prints both and the ratio within the pairs.
-pub(super) fn compare(a: &Side, b: &Side, runs: u32) -> anyhow::Result<()> {
+/// What two sides took.
+pub(super) struct Measured {
+    names: [String; 2],
+    /// Seconds of the first and of the second.
+    pub(super) seconds: [Spread; 2],
+    /// Second to first within the pairs: above 1, the first is faster.
+    pub(super) ratio: Spread,
+    pairs: u32,
+}
+
+impl Measured {
+    /// Prints all of it.
+    pub(super) fn print(&self) {
+        for (name, spread) in self.names.iter().zip(&self.seconds) {
+            println!("{:>10.4} s median  {:>10.4} .. {:<10.4}  {name}", spread.median, spread.low, spread.high);
+        }
+        println!("{:>10.4}   b / a   {:>10.4} .. {:<10.4}  {} pairs", self.ratio.median, self.ratio.low, self.ratio.high, self.pairs);
+    }
+}
+
+/// Times the two in turns: A B, then B A, and so on.
+pub(super) fn measure(a: &Side, b: &Side, runs: u32) -> anyhow::Result<Measured> {
     // One of each for warm caches.
     time(a)?;
     time(b)?;
@@ -48,13 +68,9 @@ pub(super) fn compare(a: &Side, b: &Side, runs: u32) -> anyhow::Result<()> {
         pairs.push((pair.0.as_secs_f64(), pair.1.as_secs_f64()));
     }
     let (of_a, of_b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    for (side, times) in [(a, of_a), (b, of_b)] {
-        let spread = Spread::of(times).context("no runs")?;
-        println!("{:>10.4} s median  {:>10.4} .. {:<10.4}  {}", spread.median, spread.low, spread.high, side.name);
-    }
-    let ratio = Spread::of(pairs.iter().map(|pair| pair.1 / pair.0).collect()).context("no runs")?;
-    println!("{:>10.4}   b / a   {:>10.4} .. {:<10.4}  {runs} pairs", ratio.median, ratio.low, ratio.high);
-    Ok(())
+    let ratios = pairs.iter().map(|pair| pair.1 / pair.0).collect();
+    let spread = |numbers| Spread::of(numbers).context("no runs");
+    Ok(Measured { names: [a.name.clone(), b.name.clone()], seconds: [spread(of_a)?, spread(of_b)?], ratio: spread(ratios)?, pairs: runs })
 }
 
 fn time(side: &Side) -> anyhow::Result<Duration> {

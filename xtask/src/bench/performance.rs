@@ -1,0 +1,41 @@
+//! `docs/performance.md`, written from what was measured.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use super::suites::{Bench, Suite};
+use crate::workspace::Workspace;
+
+const HEAD: &str = "\
+# How fast it is
+
+Written by `cargo xtask bench performance`, which anyone can run again. Kiln and CMake with ninja build the same generated sources with the
+same compiler, in turns and in one run; each number is a median. The ratio is that of the pairs, and says more than the times, which are
+those of one machine. Above 1, Kiln is faster.
+
+";
+
+/// Runs every suite and writes the page.
+pub(super) fn write(workspace: &Workspace, runs: u32) -> anyhow::Result<()> {
+    let bench = Bench::new(workspace)?;
+    let mut text = HEAD.to_owned();
+    let processors = std::thread::available_parallelism()?;
+    writeln!(text, "{processors} processors, {runs} pairs.\n")?;
+    text += "| | Kiln | the other | ratio | quartiles |\n|---|---|---|---|---|\n";
+    for suite in Suite::ALL {
+        println!("{}", suite.title());
+        let measured = suite.run(&bench, runs)?;
+        measured.print();
+        let [ours, others] = measured.seconds.map(|spread| spread.median);
+        let ratio = measured.ratio;
+        writeln!(
+            text,
+            "| {} | {ours:.3} s | {others:.3} s | {:.2} | {:.2} .. {:.2} |",
+            suite.title(),
+            ratio.median,
+            ratio.low,
+            ratio.high
+        )?;
+    }
+    Ok(fs::write(workspace.root.join("docs/performance.md"), text)?)
+}
