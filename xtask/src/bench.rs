@@ -5,6 +5,7 @@
 
 mod generated;
 mod performance;
+mod plan_scale;
 mod suites;
 mod timing;
 
@@ -54,6 +55,16 @@ enum What {
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
         runs: u32,
     },
+    /// Plans of many units and variants
+    PlanScale,
+    /// One plan, in this process
+    #[command(hide = true)]
+    PlanHere {
+        units: usize,
+        variants: usize,
+        #[arg(action = clap::ArgAction::Set)]
+        shared: bool,
+    },
     /// All suites, into `docs/performance.md`
     Performance {
         /// How many pairs
@@ -85,6 +96,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
                 suite.run(&bench, *runs)?.print();
             }
         }
+        What::PlanScale => drop(plan_scale::run(workspace)?),
+        What::PlanHere { units, variants, shared } => plan_scale::here(*units, *variants, *shared)?,
         What::Performance { runs } => performance::write(workspace, *runs)?,
     }
     Ok(ExitCode::SUCCESS)

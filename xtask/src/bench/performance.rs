@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use super::plan_scale;
 use super::suites::{Bench, Suite};
 use crate::workspace::Workspace;
 
@@ -36,6 +37,13 @@ pub(super) fn write(workspace: &Workspace, runs: u32) -> anyhow::Result<()> {
             ratio.low,
             ratio.high
         )?;
+    }
+    text += "\n## Plans\n\nThe graph alone, which nothing runs: every step with its arguments, inputs and outputs.\n\n";
+    text += "| units | variants | | steps | time | memory |\n|---|---|---|---|---|---|\n";
+    for planned in plan_scale::run(workspace)? {
+        let plan_scale::Planned { units, variants, shared, steps, seconds, memory_mib } = planned;
+        let how = if shared { "all shared" } else { "none shared" };
+        writeln!(text, "| {units} | {variants} | {how} | {steps} | {seconds:.3} s | {memory_mib} MiB |")?;
     }
     Ok(fs::write(workspace.root.join("docs/performance.md"), text)?)
 }
