@@ -19,5 +19,5 @@ mod layout;
 pub use devices::{Api, Device, Found, devices, found};
 pub use dtype::{Dtype, DtypeError};
 pub use error::{FfiError, Raised};
-pub use ffi::{Cuda, Function, HostTensor, Module, Place, Returned, Runtime, Tensor, Value};
+pub use ffi::{Cuda, Function, HostTensor, Module, Place, Returned, Runtime, Tensor, Value, load_for_others};
 pub use layout::{Layout, LayoutError};

@@ -6,6 +6,7 @@
 pub mod backends;
 pub mod build;
 pub mod build_error;
+pub mod call;
 pub mod check;
 pub mod config_check;
 pub mod cuda;

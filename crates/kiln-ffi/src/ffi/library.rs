@@ -29,7 +29,7 @@ impl Loaded {
     /// What the loader says.
     pub(super) fn open(name: &OsStr) -> Result<Self, FfiError> {
         let shown = name.to_string_lossy().into_owned();
-        let failure = |reason: libloading::Error| FfiError::Load { library: shown.clone(), reason: told(&reason) };
+        let failure = |reason: libloading::Error| FfiError::Load { reason: told(&reason, &shown), library: shown.clone() };
         #[cfg(unix)]
         let library = {
             use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -65,10 +65,19 @@ impl Loaded {
     }
 }
 
-/// What the loader says, without the wrapping.
-fn told(error: &libloading::Error) -> String {
+/// Loads a library that others need by its name, and leaves it loaded.
+///
+/// # Errors
+/// What the loader says.
+pub fn load_for_others(path: &std::path::Path) -> Result<(), FfiError> {
+    Loaded::open(path.as_os_str())?.keep();
+    Ok(())
+}
+
+/// What the loader says, without the wrapping and without the name that the message has anyway.
+fn told(error: &libloading::Error, name: &str) -> String {
     let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    cause.trim().to_owned()
+    cause.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')).unwrap_or(&cause).trim().to_owned()
 }
 
 /// Declares the functions of a library as a struct, with the types of its header.

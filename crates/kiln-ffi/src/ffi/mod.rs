@@ -19,6 +19,7 @@ pub use cuda::Cuda;
 pub(crate) use cuda::devices as cuda_devices;
 pub(crate) use hip::devices as hip_devices;
 pub(crate) use level_zero::devices as level_zero_devices;
+pub use library::load_for_others;
 pub use runtime::{Function, Module, Runtime};
 pub use tensor::{HostTensor, Place, Tensor};
 pub use value::{Returned, Value};

@@ -142,6 +142,18 @@ impl CudaToolkit {
         format!("{program}{extension}")
     }
 
+    /// Its run-time library alone, for a process that loads kernels, and where that lies in the tree; none where no extension links
+    /// with it.
+    pub fn runtime_part(&self) -> Option<(Part, &'static str)> {
+        let library = "lib/libcudart.so.13";
+        let wheel = self.wheels.iter().find(|wheel| wheel.project == "nvidia-cuda-runtime")?;
+        if self.is_windows() || self.names.is_none() {
+            return None;
+        }
+        let members = Members { files: vec![format!("{}{library}", Self::ROOT)], max_size: Self::MAX_SIZE, ..Members::default() };
+        Some((Part { strip: Self::ROOT.to_owned(), ..Part::whole(wheel.clone(), members) }, library))
+    }
+
     /// The part of one of its wheels that `members` name, to be put into one tree with the others.
     pub(super) fn part(&self, wheel: &WheelPin, members: &[&CudaMembers]) -> Part {
         let rooted = |path: &str| format!("{}{path}", Self::ROOT);

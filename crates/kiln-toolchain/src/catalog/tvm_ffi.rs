@@ -60,6 +60,21 @@ impl TvmFfiRelease {
         };
         Part::whole(self.wheel.clone(), members)
     }
+
+    /// What a process needs of the wheel that loads kernels: the library.
+    pub fn runtime_part(&self) -> Part {
+        let members = Members { files: vec![self.runtime_library().to_owned()], max_size: 64 << 20, ..Members::default() };
+        Part::whole(self.wheel.clone(), members)
+    }
+
+    /// Where the library lies in a tree with [`TvmFfiRelease::runtime_part`].
+    pub fn runtime_library(&self) -> &'static str {
+        match self.platform.split('-').next() {
+            Some("windows") => "tvm_ffi/lib/tvm_ffi.dll",
+            Some("darwin") => "tvm_ffi/lib/libtvm_ffi.dylib",
+            _ => "tvm_ffi/lib/libtvm_ffi.so",
+        }
+    }
 }
 
 /// Checks one entry.

@@ -18,9 +18,13 @@ namespace {
 using tvm::ffi::Tensor;
 using tvm::ffi::TensorView;
 
+#ifndef DEVICE
+#define DEVICE kDLCPU
+#endif
+
 void check(const TensorView& tensor, const char* name) {
-  if (tensor.device().device_type != kDLCPU) {
-    TVM_FFI_THROW(ValueError) << name << " must be on the CPU";
+  if (tensor.device().device_type != DEVICE) {
+    TVM_FFI_THROW(ValueError) << name << " must be on device " << DEVICE;
   }
   DLDataType dtype = tensor.dtype();
   if (dtype.code != kDLFloat || dtype.bits != 32) {
@@ -103,3 +107,8 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(hangs, hangs);
 
 // By hand: a code, and no error.
 extern "C" __attribute__((visibility("default"))) int __tvm_ffi_says_nothing(void*, const TVMFFIAny*, int32_t, TVMFFIAny*) { return -1; }
+
+// By hand too, and without a look at how many arguments there are.
+extern "C" __attribute__((visibility("default"))) int __tvm_ffi_crashes_without(void*, const TVMFFIAny*, int32_t count, TVMFFIAny*) {
+  return *reinterpret_cast<volatile int*>(8L + count);
+}

@@ -10,6 +10,7 @@ pub mod index;
 pub mod project;
 pub mod started;
 pub mod tree;
+pub mod tvm_ffi;
 
 use std::ffi::OsStr;
 use std::fs;

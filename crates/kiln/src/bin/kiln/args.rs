@@ -60,11 +60,24 @@ pub(crate) enum Color {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Time a function of a built tvm-ffi kernel, beside a plain copy of as many bytes
+    BenchKernel(BenchKernel),
     /// Build variants into `build/`
     #[command(visible_alias = "build-and-copy")]
     Build(Build),
     /// The action cache: results of steps that all your builds share
     Cache(Cache),
+    /// List the functions of a built tvm-ffi kernel, call one, or check them against `tests/reference.toml`
+    ///
+    /// The kernel is loaded and called in a process of its own, by the runtime of tvm-ffi and without Python: a crash is a
+    /// result like any other.
+    Call(Call),
+    /// What `kiln call` starts
+    #[command(hide = true)]
+    CallWorker {
+        /// Directory for the answers
+        dir: PathBuf,
+    },
     /// Check what was built: projects, variants, shared objects
     Check(Check),
     /// Check the shared objects of all built variants
@@ -230,6 +243,69 @@ pub(crate) enum CheckFormat {
     Json,
     /// SARIF 2.1.0
     Sarif,
+}
+
+/// Which kernel is called, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Callable {
+    /// A built library, a variant, or a project or output directory with variants
+    #[arg(value_name = "FILE|DIR", default_value = ".")]
+    pub(crate) path: PathBuf,
+    /// Variant of the directory, by name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Option<String>,
+    /// Argument, in order, instead of a tensor for each: `tensor:4x8:float16:zeros`, `1e-5`, `3`, `true`, `none`, `str:TEXT`;
+    /// may be repeated
+    #[arg(long = "arg", value_name = "ARGUMENT", allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+    /// Shape of tensors, such as 4x1024; repeated, that of the first tensor and so on [default: 8x16]
+    #[arg(long = "shape", value_name = "SHAPE")]
+    pub(crate) shapes: Vec<String>,
+    /// Element type of tensors, such as bfloat16; repeated, that of the first tensor and so on [default: float32]
+    #[arg(long = "dtype", value_name = "DTYPE")]
+    pub(crate) dtypes: Vec<String>,
+    /// Where tensors lie: `cpu`, `cuda` or `cuda:N`; of a directory, the variant for it is taken
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Runtime of tvm-ffi: a release of the catalog, such as 0.1.9, or the path of a `libtvm_ffi.so` [default: the newest of
+    /// the catalog]
+    #[arg(long, value_name = "VERSION|PATH")]
+    pub(crate) runtime: Option<String>,
+    /// Seconds after which a call is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: u64,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
+    pub(crate) format: ReportFormat,
+}
+
+/// `kiln call`.
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    #[command(flatten)]
+    pub(crate) callable: Callable,
+    /// Function to call; without one, the functions are checked against the project's references, or listed
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) function: Option<String>,
+    /// References instead of `tests/reference.toml` of the project
+    #[arg(long, value_name = "FILE")]
+    pub(crate) reference: Option<PathBuf>,
+    /// List the functions, whatever else there is
+    #[arg(short, long, conflicts_with_all = ["function", "reference"])]
+    pub(crate) list: bool,
+}
+
+/// `kiln bench-kernel`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchKernel {
+    #[command(flatten)]
+    pub(crate) callable: Callable,
+    /// Function to time; may be left out where there is one only
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) function: Option<String>,
+    /// Milliseconds that are spent on it
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub(crate) time: u64,
 }
 
 /// `kiln check`.

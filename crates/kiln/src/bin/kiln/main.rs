@@ -45,8 +45,11 @@ fn main() -> std::process::ExitCode {
 fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, Failure> {
     let settings = Settings::new(&cli.global, environment)?;
     match cli.command {
+        Command::BenchKernel(args) => commands::call::bench(&args, &settings, printer),
         Command::Build(args) => commands::build::run(&args, &settings, printer),
         Command::Cache(args) => commands::cache::run(&args.command, &settings, printer),
+        Command::Call(args) => commands::call::run(&args, &settings, printer),
+        Command::CallWorker { dir } => commands::call::work(&dir),
         Command::Check(args) => commands::check::run(&args, printer),
         Command::CheckAbi(args) => commands::check::abi(&args, printer),
         Command::CheckBuilds(args) => commands::check::builds(&args, printer),

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kiln::Event;
 use kiln::build::{BuildOptions, Checked, Services, TorchSource};
@@ -18,6 +18,7 @@ use kiln_graph::Interrupt;
 use kiln_toolchain::discover::View;
 use kiln_toolchain::{Catalog, Provisioner, RetryPolicy};
 
+use super::scratch::Scratch;
 use super::system;
 use crate::args::{Doctor, ReportFormat};
 use crate::exit::{Exit, Failure};
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
     if let Some(checked) = &project {
         super::show_remarks(checked, printer);
     }
-    let scratch = Scratch::new(settings)?;
+    let scratch = Scratch::new("kiln-doctor-", settings)?;
     let home = project.as_ref().map_or(scratch.path(), |checked| checked.project.root.as_path());
     let cache_dir = settings.cache_dir(Some(home))?;
 
@@ -148,21 +149,4 @@ fn open_project(settings: &Settings) -> Result<Option<Checked>, Failure> {
     let mut checked = Checked::open(Path::new("."), &settings.user_lock()?)?;
     checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
     Ok(Some(checked))
-}
-
-/// A directory for files that nobody needs afterwards; removed with everything in it.
-struct Scratch(tempfile::TempDir);
-
-impl Scratch {
-    /// In the first of the usual places that can be written to.
-    fn new(settings: &Settings) -> Result<Self, Failure> {
-        let places = [settings.environment.get("TMPDIR").map(PathBuf::from), Some(PathBuf::from("/tmp")), settings.cache_dir(None).ok()];
-        let made = places.into_iter().flatten().find_map(|place| tempfile::Builder::new().prefix("kiln-doctor-").tempdir_in(place).ok());
-        let failure = || Failure::new("work-directory", "there is no directory for temporary files that can be written to");
-        made.map(Self).ok_or_else(|| failure().hint("set TMPDIR to one"))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
 }

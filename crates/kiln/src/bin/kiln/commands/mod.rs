@@ -2,6 +2,7 @@
 
 pub(crate) mod build;
 pub(crate) mod cache;
+pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod check_config;
 pub(crate) mod doctor;
@@ -10,6 +11,7 @@ pub(crate) mod toolchain;
 pub(crate) mod update_build;
 pub(crate) mod variants;
 
+mod scratch;
 mod system;
 
 use kiln::build::Checked;

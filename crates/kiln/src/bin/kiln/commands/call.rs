@@ -1,0 +1,439 @@
+//! `kiln call` and `kiln bench-kernel`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kiln::Event;
+use kiln::call::argument::{Argument, Defaults, extents, parse_arguments, parse_extents, parse_place};
+use kiln::call::bench::{Times, time};
+use kiln::call::check::{Loadable, Results, TensorAfter, described, reference, results, shown};
+use kiln::call::library::Wanted;
+use kiln::call::protocol::Answer;
+use kiln::call::reference::{Expected, FILE, ReferenceCall, project_of, read, read_file};
+use kiln::call::runtime::{Choice, RuntimeError, provide};
+use kiln::call::{CallError, Called, Ended, Session, Worker, find};
+use kiln::settings_file;
+use kiln_ffi::Place;
+use kiln_format::BackendName;
+use kiln_graph::Interrupt;
+use kiln_toolchain::{Catalog, Provisioner};
+use serde_json::{Value, json};
+
+use super::scratch::Scratch;
+use crate::args::{BenchKernel, Call, Callable, ReportFormat};
+use crate::exit::{Exit, Failure};
+use crate::human::{Detail, HumanReporter};
+use crate::printer::Printer;
+use crate::settings::Settings;
+use crate::signals;
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        let exit = if error.is_usage() { Exit::Usage } else { Exit::Failure };
+        Self { exit, causes: kiln::build_error::causes(&error), hint: error.hint(), ..Self::new(error.code(), error.to_string()) }
+    }
+}
+
+/// The hidden command: the worker's side.
+pub(crate) fn work(dir: &Path) -> Result<Exit, Failure> {
+    let failure = |cause: std::io::Error| Failure::new("worker", "the process that calls cannot work").caused_by(cause.to_string());
+    let request = serde_json::from_reader(std::io::stdin().lock()).map_err(|cause| failure(cause.into()))?;
+    kiln::call::work::confine();
+    let well = kiln::call::work::work(&request, dir).map_err(failure)?;
+    Ok(if well { Exit::Success } else { Exit::Failure })
+}
+
+/// What both commands work with.
+struct Context<'a> {
+    args: &'a Callable,
+    settings: &'a Settings,
+    printer: &'a Printer,
+    session: &'a Session<'a>,
+    defaults: Defaults,
+    kernel: Loadable,
+    /// Finds the kernel of another backend's variant.
+    other: &'a dyn Fn(BackendName) -> Result<Loadable, Failure>,
+}
+
+pub(crate) fn run(args: &Call, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
+    with_context(&args.callable, settings, printer, |context| context.call(args))
+}
+
+pub(crate) fn bench(args: &BenchKernel, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
+    with_context(&args.callable, settings, printer, |context| context.bench(args))
+}
+
+fn with_context(
+    args: &Callable,
+    settings: &Settings,
+    printer: &Printer,
+    work: impl FnOnce(&Context<'_>) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let defaults = Defaults {
+        shapes: args.shapes.iter().map(|text| parse_extents(text)).collect::<Result<_, _>>()?,
+        dtypes: args
+            .dtypes
+            .iter()
+            .map(|text| text.parse().map_err(|error: kiln_ffi::DtypeError| Failure::usage(error.to_string()).hint(error.hint())))
+            .collect::<Result<_, _>>()?,
+        place: parse_place(&args.device)?,
+    };
+    let wanted = Wanted { variant: args.variant.clone(), cuda: defaults.place != Place::Host };
+    let kernel = find(&args.path, &wanted, settings.machine)?;
+
+    let interrupt = Interrupt::new();
+    signals::listen(&interrupt, || ())?;
+    let project = project_of(&args.path);
+    let kiln_toml = project.as_deref().map(settings_of).unwrap_or_default();
+    let scratch = Scratch::new("kiln-call-", settings)?;
+    // A user without a home, who names a runtime, needs no place for others.
+    let cache_dir = settings.cache_dir(project.as_deref()).unwrap_or_else(|_| scratch.path().join("cache"));
+    let network = || settings.network(&cache_dir, project.as_deref().map(|dir| (dir, &kiln_toml)));
+    let human = HumanReporter::new(printer, Detail::default(), None);
+    let fetching = |event| human.event(&Event::Fetch(event));
+    let catalog = Catalog::embedded()?;
+    let provisioner =
+        Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching).interrupted_by(interrupt.clone());
+    let choice = args.runtime.as_deref().map_or(Choice::Newest, |text| match Choice::parse(text) {
+        Choice::Path(path) => Choice::Path(settings.environment.current_dir.join(path)),
+        choice => choice,
+    });
+    let loadable = |kernel| {
+        let provided = signals::unless_stuck(&interrupt, printer, || provide(&choice, &kernel, settings.machine, &catalog, &provisioner));
+        let runtime = provided.map_err(runtime_failure)?;
+        Ok::<_, Failure>(Loadable { kernel, runtime })
+    };
+    let kernel = loadable(kernel)?;
+    let other = |backend: BackendName| {
+        let dir = project.as_deref().unwrap_or(&args.path);
+        let cuda = match backend {
+            BackendName::Cpu => false,
+            BackendName::Cuda => true,
+            other => return Err(Failure::new("reference", format!("`against = \"{other}\"`: its kernels cannot be called yet"))),
+        };
+        loadable(find(dir, &Wanted { variant: None, cuda }, settings.machine)?)
+    };
+    let program =
+        std::env::current_exe().map_err(|cause| Failure::new("worker", "this program is not found").caused_by(cause.to_string()))?;
+    let worker = Worker { program, args: vec!["call-worker".into()] };
+    let session = Session {
+        worker: &worker,
+        scratch: scratch.path(),
+        timeout: Duration::from_secs(args.timeout),
+        interrupt: &interrupt,
+        keeps_output: false,
+    };
+    work(&Context { args, settings, printer, session: &session, defaults, kernel, other: &other })
+}
+
+fn runtime_failure(error: RuntimeError) -> Failure {
+    match error {
+        RuntimeError::Toolchain(error @ kiln_toolchain::Error::Offline { .. }) => {
+            Failure::from(error).hint("run it once without `--offline`, or name a runtime with `--runtime PATH`")
+        }
+        RuntimeError::Toolchain(error) => error.into(),
+        RuntimeError::Call(error) => error.into(),
+        error @ RuntimeError::Unknown { .. } => {
+            Failure { exit: Exit::Usage, ..Failure::new("usage", error.to_string()) }.hint("`--runtime` also takes the path of a library")
+        }
+    }
+}
+
+/// What a project's `kiln.toml` says. Its faults are for the commands that are about the project.
+fn settings_of(project: &Path) -> settings_file::Settings {
+    let text = std::fs::read_to_string(project.join(settings_file::FILE_NAME)).unwrap_or_default();
+    settings_file::parse(&text).0
+}
+
+/// The failure of a kernel: its own words, or how it ended.
+fn failed(called: &Called) -> Option<Failure> {
+    let problem = called.problem()?;
+    Some(if called.ended == Ended::Interrupted { interrupted() } else { Failure::new("call", problem) })
+}
+
+fn interrupted() -> Failure {
+    Failure { exit: Exit::Interrupted, ..Failure::new("interrupted", "the call was interrupted") }
+}
+
+impl Context<'_> {
+    fn call(&self, args: &Call) -> Result<Exit, Failure> {
+        if args.list {
+            return self.list();
+        }
+        let says_how = !self.args.arguments.is_empty() || !self.args.shapes.is_empty() || !self.args.dtypes.is_empty();
+        if args.function.is_none() && says_how {
+            return Err(Failure::usage("arguments are for one function: name it with `--function`"));
+        }
+        let references = match &args.reference {
+            Some(path) => Some((path.clone(), read_file(path, self.defaults.place)?)),
+            None if says_how => None,
+            None => match project_of(&self.args.path) {
+                Some(project) => read(&project, self.defaults.place)?.map(|calls| (project.join(FILE), calls)),
+                None => None,
+            },
+        };
+        let wanted = |call: &ReferenceCall| args.function.as_ref().is_none_or(|function| *function == call.function);
+        match (references, &args.function) {
+            (Some((path, mut calls)), function) if args.reference.is_some() || function.is_none() || calls.iter().any(wanted) => {
+                calls.retain(wanted);
+                self.check(&path, &calls)
+            }
+            (_, Some(function)) => self.call_one(function),
+            (_, None) => self.list(),
+        }
+    }
+
+    fn list(&self) -> Result<Exit, Failure> {
+        let called = self.kernel.load(self.session)?;
+        if let Some(failure) = failed(&called) {
+            return Err(failure);
+        }
+        self.loaded();
+        self.printer.stdout(|out| match self.args.format {
+            ReportFormat::Human => {
+                for (name, signature) in described(&called.answers) {
+                    writeln!(out, "{name}{}", signature.map(|signature| signature.to_string()).unwrap_or_default())?;
+                }
+                Ok(())
+            }
+            ReportFormat::Json => {
+                let functions: Vec<Value> = described(&called.answers)
+                    .map(|(name, signature)| {
+                        let signature = signature.map(|signature| json!({"parameters": signature.parameters, "result": signature.result}));
+                        json!({"name": name, "signature": signature})
+                    })
+                    .collect();
+                pretty(out, &json!({"kernel": self.name(), "runtime": self.kernel.runtime.name, "functions": functions}))
+            }
+        });
+        Ok(Exit::Success)
+    }
+
+    fn call_one(&self, function: &str) -> Result<Exit, Failure> {
+        let arguments = self.arguments(function)?;
+        let call = written(function, &arguments);
+        self.printer.status("Calling", &call);
+        let called = self.kernel.call(self.session, function, &arguments, None)?;
+        if let Some(failure) = failed(&called) {
+            return Err(failure);
+        }
+        let results = results(&called, &arguments)?;
+        self.printer.stdout(|out| match self.args.format {
+            ReportFormat::Human => {
+                writeln!(out, "{call} returned {}", shown(&results))?;
+                for tensor in results.tensors.iter().chain(&results.returned_tensor) {
+                    writeln!(out, "  {}", tensor_text(tensor))?;
+                }
+                Ok(())
+            }
+            ReportFormat::Json => pretty(out, &self.results_json(function, &arguments, &results)),
+        });
+        match results.trespass() {
+            None => Ok(Exit::Success),
+            Some(trespass) => Err(Failure::new("call", format!("`{function}` ended well, but {trespass}"))),
+        }
+    }
+
+    /// The arguments as given, else a tensor for each parameter.
+    fn arguments(&self, function: &str) -> Result<Vec<Argument>, Failure> {
+        if self.args.arguments.is_empty() {
+            return self
+                .kernel
+                .arguments(self.session, function, &self.defaults)
+                .map(|(_, arguments)| arguments)
+                .map_err(|error| if self.session.interrupt.is_set() { interrupted() } else { error.into() });
+        }
+        Ok(parse_arguments(&self.args.arguments, &self.defaults)?)
+    }
+
+    fn check(&self, path: &Path, calls: &[ReferenceCall]) -> Result<Exit, Failure> {
+        if calls.is_empty() {
+            return Err(Failure::new("reference", format!("`{}` has no call of this function", path.display())));
+        }
+        let mut verdicts = Vec::new();
+        for call in calls {
+            let problem = reference(&self.kernel, self.session, call, &|| self.of_other(call))?;
+            if self.session.interrupt.is_set() {
+                return Err(interrupted());
+            }
+            if self.args.format == ReportFormat::Human {
+                let what = written(&call.function, &call.arguments);
+                let name = if call.name == call.function { what } else { format!("{}: {what}", call.name) };
+                self.printer.stdout(|out| match &problem {
+                    None => writeln!(out, "ok      {name}"),
+                    Some(problem) => writeln!(out, "failed  {name}: {problem}"),
+                });
+            }
+            verdicts.push((call, problem));
+        }
+        if self.args.format == ReportFormat::Json {
+            let list: Vec<Value> = verdicts
+                .iter()
+                .map(|(call, problem)| json!({"name": call.name, "function": call.function, "ok": problem.is_none(), "problem": problem}))
+                .collect();
+            self.printer.stdout(|out| pretty(out, &json!({"kernel": self.name(), "runtime": self.kernel.runtime.name, "calls": list})));
+        }
+        let failed = verdicts.iter().filter(|(_, problem)| problem.is_some()).count();
+        if failed > 0 {
+            return Err(Failure::new("reference", format!("{failed} of {} calls are not as `{}` expects", verdicts.len(), path.display())));
+        }
+        self.printer.status("Checked", &format!("{} calls with {}", verdicts.len(), self.kernel.runtime.name));
+        Ok(Exit::Success)
+    }
+
+    /// What the other backend's variant makes of a call. Its tensors lie where that backend has them.
+    fn of_other(&self, call: &ReferenceCall) -> Result<Results, CallError> {
+        let Expected::Backend(backend) = &call.expected else { return Err(CallError::Answers) };
+        let refused = |why: String| CallError::Reference { path: PathBuf::from(FILE), why };
+        let kernel = (self.other)(*backend).map_err(|failure| refused(failure.message))?;
+        if kernel.kernel.path.canonicalize().ok() == self.kernel.kernel.path.canonicalize().ok() {
+            return Err(refused(format!("`{}` is compared with itself: call the variant of another backend", call.name)));
+        }
+        let place = if *backend == BackendName::Cuda { Place::Cuda { ordinal: 0 } } else { Place::Host };
+        let moved = |argument: &Argument| match argument {
+            Argument::Tensor(tensor) => Argument::Tensor(kiln::call::argument::TensorArgument { place, ..tensor.clone() }),
+            Argument::Device(_) => Argument::Device(place),
+            other => other.clone(),
+        };
+        let arguments: Vec<Argument> = call.arguments.iter().map(moved).collect();
+        let called = kernel.call(self.session, &call.function, &arguments, None)?;
+        match called.problem() {
+            None => results(&called, &arguments),
+            Some(problem) => Err(refused(format!("the variant for {backend} gives nothing to compare with: {problem}"))),
+        }
+    }
+
+    fn bench(&self, args: &BenchKernel) -> Result<Exit, Failure> {
+        let function = match (&args.function, self.kernel.kernel.functions.as_slice()) {
+            (Some(function), _) => function.clone(),
+            (None, [only]) => only.clone(),
+            (None, several) => {
+                let names = several.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                return Err(Failure::usage(format!("there are several functions: {names}")).hint("name one with `--function`"));
+            }
+        };
+        let arguments = self.arguments(&function)?;
+        let call = written(&function, &arguments);
+        self.printer.status("Timing", &call);
+        let called = self.kernel.call(self.session, &function, &arguments, Some(args.time))?;
+        if let Some(failure) = failed(&called) {
+            return Err(failure);
+        }
+        let timed = called.answers.iter().find_map(|answer| match answer {
+            Answer::Timed { calls_ns, copies_ns, bytes, .. } => Some((Times::of(calls_ns)?, Times::of(copies_ns)?, *bytes)),
+            _ => None,
+        });
+        let (calls, copies, bytes) = timed.ok_or(CallError::Answers)?;
+        let rate = |times: &Times| format!("{:.2} GB/s", times.rate(bytes) / 1e9);
+        let line = |times: &Times| format!("{} (p10 {}, p90 {})", time(times.median), time(times.low), time(times.high));
+        self.printer.stdout(|out| match self.args.format {
+            ReportFormat::Human => {
+                writeln!(out, "{call}: {} of {} samples", line(&calls), calls.samples)?;
+                if bytes == 0 {
+                    return Ok(());
+                }
+                writeln!(out, "  {bytes} bytes of tensors: {}", rate(&calls))?;
+                writeln!(out, "  a copy that moves as many: {}, {}", line(&copies), rate(&copies))
+            }
+            ReportFormat::Json => {
+                let figures = |times: &Times| {
+                    let rate = (bytes > 0).then(|| times.rate(bytes));
+                    json!({"median_ns": times.median, "p10_ns": times.low, "p90_ns": times.high, "samples": times.samples, "bytes_per_s": rate})
+                };
+                let object = json!({
+                    "kernel": self.name(), "runtime": self.kernel.runtime.name, "function": function, "arguments": texts(&arguments),
+                    "bytes": bytes, "call": figures(&calls), "copy": figures(&copies),
+                });
+                pretty(out, &object)
+            }
+        });
+        Ok(Exit::Success)
+    }
+
+    fn loaded(&self) {
+        self.printer.status("Loaded", &format!("{} with {}", self.name(), self.kernel.runtime.name));
+    }
+
+    /// The kernel for people: from here, if it lies below.
+    fn name(&self) -> String {
+        let path = &self.kernel.kernel.path;
+        path.strip_prefix(&self.settings.environment.current_dir).unwrap_or(path).display().to_string()
+    }
+
+    fn results_json(&self, function: &str, arguments: &[Argument], results: &Results) -> Value {
+        let tensor = |tensor: &TensorAfter| {
+            let figures = tensor.values.as_deref().and_then(Figures::of);
+            json!({
+                "argument": tensor.argument, "dtype": tensor.dtype.to_string(), "shape": tensor.shape, "changed": tensor.changed,
+                "min": figures.map(|f| f.min), "max": figures.map(|f| f.max), "mean": figures.map(|f| f.mean),
+                "not_numbers": figures.map(|f| f.not_numbers),
+            })
+        };
+        let returned = match (&results.returned, &results.returned_tensor) {
+            (_, Some(returned)) => tensor(returned),
+            (Some(Argument::Bool(value)), _) => json!(value),
+            (Some(Argument::Int(value)), _) => json!(value),
+            (Some(Argument::Float(value)), _) => json!(value),
+            (Some(Argument::Str(text)), _) => json!(text),
+            _ => Value::Null,
+        };
+        json!({
+            "kernel": self.name(), "runtime": self.kernel.runtime.name, "function": function, "arguments": texts(arguments),
+            "returned": returned, "tensors": results.tensors.iter().map(tensor).collect::<Vec<_>>(),
+            "problem": results.trespass(),
+        })
+    }
+}
+
+/// `relu(float32[8x16], float32[8x16])`.
+fn written(function: &str, arguments: &[Argument]) -> String {
+    format!("{function}({})", texts(arguments).join(", "))
+}
+
+fn texts(arguments: &[Argument]) -> Vec<String> {
+    arguments.iter().map(ToString::to_string).collect()
+}
+
+fn pretty(out: &mut impl Write, value: &Value) -> std::io::Result<()> {
+    writeln!(out, "{}", serde_json::to_string_pretty(value).map_err(std::io::Error::other)?)
+}
+
+/// What the elements of a tensor come to.
+#[derive(Clone, Copy)]
+struct Figures {
+    min: f64,
+    max: f64,
+    mean: f64,
+    not_numbers: usize,
+}
+
+impl Figures {
+    /// None without a number.
+    fn of(values: &[f64]) -> Option<Self> {
+        let numbers = || values.iter().copied().filter(|value| !value.is_nan());
+        let count = numbers().count();
+        #[expect(clippy::cast_precision_loss, reason = "a mean for people")]
+        let mean = numbers().sum::<f64>() / count as f64;
+        let (min, max) = numbers().fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| (min.min(value), max.max(value)));
+        (count > 0).then_some(Self { min, max, mean, not_numbers: values.len() - count })
+    }
+}
+
+fn tensor_text(tensor: &TensorAfter) -> String {
+    let what = format!("{}: {}[{}]", tensor.name(), tensor.dtype, extents(&tensor.shape));
+    let changed = match (tensor.argument, tensor.changed) {
+        (None, _) => "",
+        (_, true) => ", changed",
+        (_, false) => ", unchanged",
+    };
+    let figures = match tensor.values.as_deref().map(Figures::of) {
+        None => ", of elements that cannot be read".to_owned(),
+        Some(None) => String::new(),
+        Some(Some(Figures { min, max, mean, not_numbers })) => {
+            let nan = if not_numbers > 0 { format!(", {not_numbers} that are no numbers") } else { String::new() };
+            format!(", from {min:.6} to {max:.6}, mean {mean:.6}{nan}")
+        }
+    };
+    format!("{what}{changed}{figures}")
+}

@@ -1,0 +1,292 @@
+//! Calls whose results are looked at: for people, against what a project expects, and to see that a kernel loads at all.
+
+use kiln_ffi::Dtype;
+
+use super::argument::{Argument, Defaults, extents};
+use super::compare::{Tolerance, compare, numbers};
+use super::protocol::{Answer, Call, Request, WireArgument, WireReturned};
+use super::reference::{Expected, ExpectedReturn, ReferenceCall};
+use super::runtime::RuntimeFiles;
+use super::{CallError, Called, Ended, Kernel, Session, Signature};
+
+/// A kernel with the runtime that it is called with.
+#[derive(Clone, Debug)]
+pub struct Loadable {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The runtime.
+    pub runtime: RuntimeFiles,
+}
+
+impl Loadable {
+    fn request(&self, calls: Vec<Call>) -> Result<Request, CallError> {
+        let text = |path: &std::path::Path| {
+            // The worker runs in another directory.
+            let absolute = std::path::absolute(path).map_err(|source| CallError::Read { path: path.to_owned(), source })?;
+            absolute.to_str().map(str::to_owned).ok_or(CallError::Path { path: absolute })
+        };
+        Ok(Request {
+            runtime: text(&self.runtime.library)?,
+            preload: self.runtime.preload.iter().map(|path| text(path)).collect::<Result<_, _>>()?,
+            library: text(&self.kernel.path)?,
+            functions: self.kernel.functions.clone(),
+            calls,
+        })
+    }
+
+    /// Loads the kernel and calls nothing.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn load(&self, session: &Session<'_>) -> Result<Called, CallError> {
+        session.run(&self.request(Vec::new())?)
+    }
+
+    /// Calls a function; with `timed_ms`, again and again for so many milliseconds.
+    ///
+    /// # Errors
+    /// As [`Session::run`], and when there is no such function.
+    pub fn call(&self, session: &Session<'_>, function: &str, arguments: &[Argument], timed_ms: Option<u64>) -> Result<Called, CallError> {
+        self.has(function)?;
+        let arguments = arguments.iter().map(WireArgument::from).collect();
+        session.run(&self.request(vec![Call { function: function.to_owned(), arguments, timed_ms }])?)
+    }
+
+    /// Arguments for a function whose types are known: tensors that `defaults` describes.
+    ///
+    /// Where the kernel states no types, the function is called without arguments: those made by the runtime's own macros then name
+    /// their types.
+    ///
+    /// # Errors
+    /// As [`Loadable::call`]; when its types are not known, or are not those of tensors.
+    pub fn arguments(&self, session: &Session<'_>, function: &str, defaults: &Defaults) -> Result<(Signature, Vec<Argument>), CallError> {
+        self.has(function)?;
+        let called = self.call(session, function, &[], None)?;
+        let stated = described(&called.answers).find(|(name, _)| *name == function).and_then(|(_, signature)| signature);
+        let complained = || match &called.ended {
+            Ended::Raised { message, .. } => Signature::of_complaint(message),
+            Ended::Done => Some(Signature { parameters: Vec::new(), result: String::new() }),
+            _ => None,
+        };
+        let unknown = || {
+            let problem = called.problem().unwrap_or_default();
+            match called.ended {
+                Ended::Raised { .. } => CallError::NoArguments { function: function.to_owned(), why: problem },
+                _ => CallError::Asking { problem },
+            }
+        };
+        let signature = stated.or_else(complained).ok_or_else(unknown)?;
+        let mut arguments = Vec::new();
+        for (position, kind) in signature.parameters.iter().enumerate() {
+            if !Signature::is_tensor(kind) {
+                return Err(CallError::Unnamed { function: function.to_owned(), position, kind: kind.clone() });
+            }
+            arguments.push(Argument::Tensor(defaults.tensor(position)?));
+        }
+        Ok((signature, arguments))
+    }
+
+    fn has(&self, function: &str) -> Result<(), CallError> {
+        if self.kernel.functions.iter().any(|known| known == function) {
+            return Ok(());
+        }
+        Err(CallError::NoFunction { name: function.to_owned(), functions: self.kernel.functions.clone() })
+    }
+}
+
+/// The functions that a loaded kernel has, with what it states of their types.
+pub fn described(answers: &[Answer]) -> impl Iterator<Item = (&str, Option<Signature>)> {
+    let functions = answers.iter().find_map(|answer| match answer {
+        Answer::Loaded { functions, .. } => Some(functions.as_slice()),
+        _ => None,
+    });
+    functions.unwrap_or_default().iter().map(|function| {
+        let signature = function.metadata.as_deref().and_then(Signature::of_metadata);
+        (function.name.as_str(), signature)
+    })
+}
+
+/// A tensor after a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorAfter {
+    /// Which argument; none for what was returned.
+    pub argument: Option<usize>,
+    /// The type of its elements.
+    pub dtype: Dtype,
+    /// Its extents.
+    pub shape: Vec<i64>,
+    /// Whether an element differs from before; what was returned was not there before.
+    pub changed: bool,
+    /// Where somebody wrote beside its elements.
+    pub trespass: Option<String>,
+    /// Its elements; none for a type that Kiln cannot read.
+    pub values: Option<Vec<f64>>,
+}
+
+impl TensorAfter {
+    /// `argument 0`, or what was returned.
+    pub fn name(&self) -> String {
+        self.argument.map_or_else(|| "the returned tensor".to_owned(), |index| format!("argument {index}"))
+    }
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// The tensors among the arguments.
+    pub tensors: Vec<TensorAfter>,
+    /// What was returned, if that is a tensor.
+    pub returned_tensor: Option<TensorAfter>,
+    /// What was returned otherwise; none for an object that Kiln cannot read.
+    pub returned: Option<Argument>,
+}
+
+impl Results {
+    /// Where the function wrote that it had no business.
+    pub fn trespass(&self) -> Option<String> {
+        let found = self.tensors.iter().find_map(|tensor| Some((tensor.name(), tensor.trespass.as_ref()?)));
+        found.map(|(name, place)| match place.as_str() {
+            "between" => format!("it wrote between the elements of {name}, which is not contiguous"),
+            place => format!("it wrote {place} the elements of {name}"),
+        })
+    }
+}
+
+/// Reads what the only call of a worker gave.
+///
+/// # Errors
+/// When the worker's files cannot be read.
+pub fn results(called: &Called, arguments: &[Argument]) -> Result<Results, CallError> {
+    let answer = called.answers.iter().find_map(|answer| match answer {
+        Answer::Called { returned, tensors, .. } => Some((returned, tensors)),
+        _ => None,
+    });
+    let (returned, after) = answer.ok_or(CallError::Answers)?;
+    let mut tensors = Vec::new();
+    for after in after {
+        let Some(Argument::Tensor(tensor)) = arguments.get(after.argument) else { return Err(CallError::Answers) };
+        let dtype = tensor.layout.dtype();
+        tensors.push(TensorAfter {
+            argument: Some(after.argument),
+            dtype,
+            shape: tensor.layout.shape().to_vec(),
+            changed: after.changed,
+            trespass: after.trespass.clone(),
+            values: numbers(dtype, &called.file(&after.file)?),
+        });
+    }
+    let mut returned_tensor = None;
+    let returned = match returned {
+        WireReturned::None => Some(Argument::None),
+        WireReturned::Bool(value) => Some(Argument::Bool(*value)),
+        WireReturned::Int(value) => Some(Argument::Int(*value)),
+        WireReturned::Float(bits) => Some(Argument::Float(f64::from_bits(*bits))),
+        WireReturned::Str(text) => Some(Argument::Str(text.clone())),
+        WireReturned::Other(_) => None,
+        WireReturned::Tensor { dtype: (code, bits, lanes), shape, file } => {
+            let dtype = Dtype { code: *code, bits: *bits, lanes: *lanes };
+            let values = numbers(dtype, &called.file(file)?);
+            returned_tensor = Some(TensorAfter { argument: None, dtype, shape: shape.clone(), changed: true, trespass: None, values });
+            None
+        }
+    };
+    Ok(Results { tensors, returned_tensor, returned })
+}
+
+/// Makes one call of a project's references and compares. `other` gives the results of the same call by another backend's variant.
+///
+/// # Errors
+/// As [`Loadable::call`]. That the kernel does otherwise than expected is what comes back, in a sentence.
+pub fn reference(
+    kernel: &Loadable,
+    session: &Session<'_>,
+    wanted: &ReferenceCall,
+    other: &dyn Fn() -> Result<Results, CallError>,
+) -> Result<Option<String>, CallError> {
+    let called = kernel.call(session, &wanted.function, &wanted.arguments, None)?;
+    if let Expected::Error(text) = &wanted.expected {
+        return Ok(match (&called.ended, called.problem()) {
+            (Ended::Raised { message, .. }, _) if message.contains(text.as_str()) => None,
+            (_, Some(problem)) => Some(format!("{problem}; expected an error with `{text}`")),
+            (_, None) => Some(format!("it ended well; expected an error with `{text}`")),
+        });
+    }
+    if let Some(problem) = called.problem() {
+        return Ok(Some(problem));
+    }
+    let results = results(&called, &wanted.arguments)?;
+    if let Some(trespass) = results.trespass() {
+        return Ok(Some(trespass));
+    }
+    let found = match &wanted.expected {
+        Expected::Error(_) => None,
+        Expected::Results { inputs, returned } => {
+            let tensors = inputs.iter().filter_map(|(index, values)| {
+                let tensor = results.tensors.iter().find(|tensor| tensor.argument == Some(*index))?;
+                differs(tensor, None, values, wanted.tolerance)
+            });
+            tensors.into_iter().next().or_else(|| returned.as_ref().and_then(|returned| returns(&results, returned, wanted.tolerance)))
+        }
+        Expected::Backend(_) => {
+            let expected = other()?;
+            let pairs = results.tensors.iter().zip(&expected.tensors).chain(results.returned_tensor.iter().zip(&expected.returned_tensor));
+            let tensors = pairs.filter_map(|(got, expected)| match &expected.values {
+                Some(values) => differs(got, Some(&expected.shape), values, wanted.tolerance),
+                None => Some(format!("{} has elements of `{}`, which cannot be compared", got.name(), expected.dtype)),
+            });
+            let value = expected.returned.clone().and_then(|value| returns(&results, &ExpectedReturn::Value(value), wanted.tolerance));
+            let kinds = (results.returned_tensor.is_some() != expected.returned_tensor.is_some())
+                .then(|| "one returned a tensor, and the other did not".to_owned());
+            tensors.into_iter().next().or(value).or(kinds)
+        }
+    };
+    Ok(found)
+}
+
+/// How a tensor differs from what is expected, if it does.
+fn differs(got: &TensorAfter, shape: Option<&[i64]>, expected: &[f64], tolerance: Option<Tolerance>) -> Option<String> {
+    let name = got.name();
+    if let Some(shape) = shape.filter(|shape| *shape != got.shape) {
+        return Some(format!("{name} has the shape {}, expected {}", extents(&got.shape), extents(shape)));
+    }
+    let Some(values) = &got.values else {
+        return Some(format!("{name} has elements of `{}`, which cannot be compared", got.dtype));
+    };
+    let tolerance = tolerance.unwrap_or_else(|| Tolerance::of(got.dtype));
+    compare(values, expected, tolerance).err().map(|why| format!("{name}: {why}"))
+}
+
+/// How what was returned differs from what is expected, if it does.
+fn returns(results: &Results, expected: &ExpectedReturn, tolerance: Option<Tolerance>) -> Option<String> {
+    match (expected, &results.returned, &results.returned_tensor) {
+        (ExpectedReturn::Tensor { shape, values }, _, Some(tensor)) => differs(tensor, shape.as_deref(), values, tolerance),
+        (ExpectedReturn::Tensor { .. }, _, None) => Some(format!("it returned {}, expected a tensor", shown(results))),
+        (ExpectedReturn::Value(expected), Some(got), _) => {
+            let number = |value: &Argument| match value {
+                #[expect(clippy::cast_precision_loss, reason = "compared with a fraction")]
+                Argument::Int(number) => Some(*number as f64),
+                Argument::Float(number) => Some(*number),
+                _ => None,
+            };
+            let is_float = |value: &Argument| matches!(value, Argument::Float(_));
+            let equal = match (number(got), number(expected)) {
+                (Some(got_number), Some(wanted)) if is_float(got) || is_float(expected) => {
+                    let rounding = Tolerance::of(Dtype { code: 2, bits: 64, lanes: 1 });
+                    compare(&[got_number], &[wanted], tolerance.unwrap_or(rounding)).is_ok()
+                }
+                _ => got == expected,
+            };
+            (!equal).then(|| format!("it returned {got}, expected {expected}"))
+        }
+        (ExpectedReturn::Value(expected), None, _) => Some(format!("it returned {}, expected {expected}", shown(results))),
+    }
+}
+
+/// What was returned, for people.
+pub fn shown(results: &Results) -> String {
+    match (&results.returned, &results.returned_tensor) {
+        (Some(value), _) => value.to_string(),
+        (None, Some(tensor)) => format!("{}[{}]", tensor.dtype, extents(&tensor.shape)),
+        (None, None) => "an object of another type".to_owned(),
+    }
+}

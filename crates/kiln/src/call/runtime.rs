@@ -1,0 +1,133 @@
+//! The runtime of tvm-ffi that a kernel is called with.
+
+use std::path::{Path, PathBuf};
+
+use kiln_format::variant::ArchFramework;
+use kiln_format::{MajorMinor, Version};
+use kiln_toolchain::{Catalog, Provisioner};
+
+use super::{CallError, Kernel};
+use crate::matrix::Target;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The newest release that the catalog has for the kernel.
+    Newest,
+    /// A release of the catalog.
+    Release(Version),
+    /// A library on this machine, or the directory that it is in.
+    Path(PathBuf),
+}
+
+impl Choice {
+    /// What `--runtime` asks for: what reads like a version is one.
+    pub fn parse(text: &str) -> Self {
+        match Version::parse(text) {
+            Ok(version) => Self::Release(version),
+            Err(_) => Self::Path(PathBuf::from(text)),
+        }
+    }
+}
+
+/// A runtime, ready to be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuntimeFiles {
+    /// Its name, for people.
+    pub name: String,
+    /// The library.
+    pub library: PathBuf,
+    /// Libraries that the kernel needs, and that a machine need not have.
+    pub preload: Vec<PathBuf>,
+}
+
+/// Why there is no runtime.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// The catalog has none.
+    #[error("the catalog has no tvm-ffi {wanted} for {platform}: it has {}", .known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Unknown {
+        /// The release.
+        wanted: String,
+        /// What the machine is called in the catalog.
+        platform: String,
+        /// What there is.
+        known: Vec<Version>,
+    },
+    /// It cannot be fetched.
+    #[error(transparent)]
+    Toolchain(#[from] kiln_toolchain::Error),
+    /// There is none at the path.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+/// Finds or fetches the runtime that is asked for, and what else `kernel` needs of what wheels have.
+///
+/// # Errors
+/// When there is no such runtime, or it cannot be fetched.
+pub fn provide(
+    choice: &Choice,
+    kernel: &Kernel,
+    machine: Target,
+    catalog: &Catalog,
+    provisioner: &Provisioner<'_>,
+) -> Result<RuntimeFiles, RuntimeError> {
+    let (name, library) = match choice {
+        Choice::Path(path) => of_path(path)?,
+        Choice::Newest => of_catalog(None, version_of(kernel), machine, catalog, provisioner)?,
+        Choice::Release(version) => of_catalog(Some(version), None, machine, catalog, provisioner)?,
+    };
+    Ok(RuntimeFiles { name, library, preload: cuda_runtime(kernel, machine, catalog, provisioner)? })
+}
+
+/// The version that the kernel's variant names.
+fn version_of(kernel: &Kernel) -> Option<MajorMinor> {
+    match kernel.variant.as_ref()?.framework {
+        ArchFramework::TvmFfi { version } => Some(version),
+        _ => None,
+    }
+}
+
+fn of_path(path: &Path) -> Result<(String, PathBuf), CallError> {
+    let library = if path.is_dir() { path.join(format!("libtvm_ffi{}", std::env::consts::DLL_SUFFIX)) } else { path.to_owned() };
+    if !library.is_file() {
+        return Err(CallError::Missing { path: library });
+    }
+    Ok((format!("`{}`", library.display()), library))
+}
+
+fn of_catalog(
+    wanted: Option<&Version>,
+    minor: Option<MajorMinor>,
+    machine: Target,
+    catalog: &Catalog,
+    provisioner: &Provisioner<'_>,
+) -> Result<(String, PathBuf), RuntimeError> {
+    let platform = format!("{}-{}", machine.os, machine.cpu);
+    let known = || catalog.tvm_ffi_releases().iter().filter(|release| release.platform == platform);
+    let fits =
+        |version: &Version| wanted.is_none_or(|wanted| wanted == version) && minor.is_none_or(|minor| version.major_minor() == minor);
+    let Some(release) = known().filter(|release| fits(&release.version)).max_by(|a, b| a.version.cmp(&b.version)) else {
+        let wanted = wanted.map(ToString::to_string).or_else(|| Some(minor?.to_string())).unwrap_or_default();
+        let known = known().map(|release| release.version.clone()).collect();
+        return Err(RuntimeError::Unknown { wanted, platform, known });
+    };
+    let name = format!("tvm-ffi-{}-{platform}-runtime", release.version);
+    let tree = provisioner.assemble(&name, &[release.runtime_part()])?;
+    Ok((format!("tvm-ffi {}", release.version), tree.dir.join(release.runtime_library())))
+}
+
+/// The run-time library of CUDA, if the kernel needs it and the catalog has it: it loads without a device.
+fn cuda_runtime(kernel: &Kernel, machine: Target, catalog: &Catalog, provisioner: &Provisioner<'_>) -> Result<Vec<PathBuf>, RuntimeError> {
+    let platform = format!("{}-{}", machine.os, machine.cpu);
+    let newest = catalog.cuda_toolkits().iter().filter(|toolkit| toolkit.platform == platform).max_by(|a, b| a.version.cmp(&b.version));
+    let part = newest.and_then(|toolkit| Some((toolkit, toolkit.runtime_part()?)));
+    let Some((toolkit, (part, library))) = part else { return Ok(Vec::new()) };
+    let file = Path::new(&library).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !kernel.needed.iter().any(|needed| needed == file) {
+        return Ok(Vec::new());
+    }
+    let tree = provisioner.assemble(&format!("cuda-runtime-{}-{platform}", toolkit.version), &[part])?;
+    Ok(vec![tree.dir.join(library)])
+}

@@ -1,0 +1,392 @@
+//! `kiln call` and `kiln bench-kernel` with real libraries and real runtimes of tvm-ffi: what behaves, and what does not.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::drivers::stand_in_libcuda;
+use support::tvm_ffi::{TvmFfi, cache, tvm_ffi};
+use support::{Deadline, Run, Sandbox};
+
+/// The oldest and the newest release of the catalog.
+const OLDEST: &str = "0.1.9";
+const NEWEST: &str = "0.1.15";
+
+/// The kernels, compiled once against each release; the newest ones state their types.
+struct Kernels {
+    oldest: PathBuf,
+    newest: PathBuf,
+    runtimes: [PathBuf; 2],
+}
+
+fn kernels() -> &'static Kernels {
+    static MADE: OnceLock<Kernels> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let of = |version: &str, args: &[&str]| {
+            let release: TvmFfi = tvm_ffi(version);
+            (release.compile(&format!("kernels-{version}"), args), release.library)
+        };
+        let (oldest, old_runtime) = of(OLDEST, &[]);
+        let (newest, new_runtime) = of(NEWEST, &["-DTVM_FFI_DLL_EXPORT_INCLUDE_METADATA=1"]);
+        Kernels { oldest, newest, runtimes: [old_runtime, new_runtime] }
+    })
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// `kiln call KERNEL --runtime RUNTIME ..`, in a sandbox without an index.
+fn call(sandbox: &Sandbox, kernel: &Path, runtime: &Path, args: &[&str]) -> Run {
+    let args = [&["call", text(kernel), "--runtime", text(runtime)], args].concat();
+    sandbox.run(&sandbox.path("home"), &args)
+}
+
+#[test]
+fn functions_are_listed_by_both_runtimes() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, newest, runtimes } = kernels();
+    for runtime in runtimes {
+        let run = call(&sandbox, newest, runtime, &[]);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert!(run.stdout.contains("relu(DLTensor*, DLTensor*) -> None\n"), "{}", run.stdout);
+        assert!(run.stdout.lines().any(|line| line == "says_nothing"), "{}", run.stdout);
+        let run = call(&sandbox, oldest, runtime, &["--format", "json"]);
+        let list: Value = serde_json::from_str(&run.stdout).unwrap();
+        let names: Vec<&str> = list["functions"].as_array().unwrap().iter().map(|function| function["name"].as_str().unwrap()).collect();
+        assert!(names.is_sorted() && names.len() == 14 && names.contains(&"scaled"), "{names:?}");
+    }
+}
+
+#[test]
+fn results_come_back() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, newest, runtimes } = kernels();
+    for runtime in runtimes {
+        for kernel in [oldest, newest] {
+            // The types are stated by one, and asked out of the other.
+            let run = call(&sandbox, kernel, runtime, &["-f", "relu", "--shape", "3x5"]);
+            assert_eq!(run.code, Some(0), "{}", run.stderr);
+            assert!(
+                run.stdout.starts_with("relu(float32[3x5], float32[3x5]) returned none\n  argument 0: float32[3x5], changed, from 0.0")
+            );
+            assert!(run.stdout.contains("argument 1: float32[3x5], unchanged, from -"), "{}", run.stdout);
+        }
+        let run = call(&sandbox, oldest, runtime, &["-f", "greet", "--arg", "str:you", "--arg", "2", "--arg", "false"]);
+        assert_eq!(run.stdout, "greet(\"you\", 2, false) returned \"hello you;hello you;\"\n", "{}", run.stderr);
+        assert!(run.stderr.contains("this is said by the kernel\n"), "what a kernel prints is no data: {}", run.stderr);
+        // A tensor that the kernel has made with memory from here.
+        let run = call(&sandbox, oldest, runtime, &["-f", "scaled", "--arg", "tensor:4:range", "--arg", "-0.5", "--format", "json"]);
+        let report: Value = serde_json::from_str(&run.stdout).unwrap();
+        let expected = serde_json::json!({"argument": null, "dtype": "float32", "shape": [4], "changed": true, "min": -1.5, "max": 0.0, "mean": -0.75, "not_numbers": 0});
+        assert_eq!(report["returned"], expected);
+        assert_eq!(report["tensors"][0]["changed"], false);
+        assert_eq!(call(&sandbox, oldest, runtime, &["-f", "answer"]).stdout, "answer() returned 42\n");
+    }
+}
+
+#[test]
+fn whatever_a_kernel_does_is_told() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, newest, runtimes } = kernels();
+    let (halves, apart) = (["--dtype", "half"], ["--arg", "tensor:4x4:strides=1x4", "--arg", "tensor:4x4"]);
+    let faults: [(&str, &[&str], &str); 13] = [
+        ("crashes_without", &[], "asked what it takes, `crashes_without` was killed by signal 11 (SIGSEGV)"),
+        ("throws", &[], "`throws` raised `InternalError`: the kernel's own words"),
+        ("throws_a_number", &[], "`throws_a_number` was killed by signal 6 (SIGABRT)"),
+        ("crashes", &[], "`crashes` was killed by signal 11 (SIGSEGV)"),
+        ("ends", &[], "`ends` ended the process with exit code 0"),
+        ("ends_at_once", &[], "`ends_at_once` ended the process with exit code 0"),
+        ("says_nothing", &["--arg", "none"], "`says_nothing` raised `Error`: code -1 was returned, and no error was raised"),
+        ("hangs", &["--timeout", "1", "--arg", "tensor"], " did not end within 1 s"),
+        ("past_the_end", &[], "`past_the_end` ended well, but it wrote behind the elements of argument 0"),
+        ("relu", &halves, "`relu` raised `TypeError`: out must be float32"),
+        ("relu", &apart, "`relu` raised `ValueError`: out must be contiguous"),
+        ("relu", &["--shape", "0x4"], "`relu` raised `ValueError`: out is empty"),
+        ("relu", &["--arg", "1", "--arg", "tensor"], "Expected `DLTensor*` but got `int`"),
+    ];
+    for (kernel, runtime) in [(oldest, &runtimes[0]), (newest, &runtimes[1])] {
+        for (function, args, said) in faults {
+            let run = call(&sandbox, kernel, runtime, &[&["-f", function], args].concat());
+            assert_eq!(run.code, Some(1), "{function}: {}", run.stderr);
+            assert!(run.stderr.contains("error[call]: ") && run.stderr.contains(said), "{function}: {}", run.stderr);
+        }
+    }
+    // Nothing is left of all that.
+    let left: Vec<_> = fs::read_dir(sandbox.path("home")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// A device that is not there, and one that the kernel does not want.
+#[test]
+fn other_devices() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, runtimes, .. } = kernels();
+    let on_cuda = |driver: &Path| {
+        let args = ["call", text(oldest), "--runtime", text(&runtimes[0]), "-f", "relu", "--device", "cuda"];
+        Run::of(sandbox.kiln(&sandbox.path("home"), &args).env("LD_LIBRARY_PATH", driver))
+    };
+    let run = on_cuda(&stand_in_libcuda(&sandbox.path("no device"), &[], 100));
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("error[call]: `cuInit` failed: CUDA_ERROR_NO_DEVICE"), "{}", run.stderr);
+    let run = on_cuda(&stand_in_libcuda(&sandbox.path("device"), &[90], 0));
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("error[call]: `relu` raised `ValueError`: out must be on device 1"), "{}", run.stderr);
+}
+
+#[test]
+fn other_libraries_are_refused_by_name() {
+    let sandbox = Sandbox::without_torch();
+    let runtime = &kernels().runtimes[1];
+    let home = sandbox.path("home");
+    let compile = |compiler: &str, name: &str, code: &str, more: &[&str]| {
+        let (source, library) = (home.join(format!("{name}.c")), home.join(format!("{name}.so")));
+        fs::write(&source, code).unwrap();
+        let done = Command::new(compiler).args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).args(more).status().unwrap();
+        assert!(done.success());
+        library
+    };
+    let torch = compile("cc", "libtorch_cpu", "void f(void) {}", &["-Wl,-soname,libtorch_cpu.so"]);
+    let extension = "extern void f(void);\nvoid *PyInit_x(void) { f(); return 0; }";
+    let extension = compile("cc", "x.abi3", extension, &[text(&torch)]);
+    let other = compile("cc", "other", "int __tvm_ffi__library_ctx; int relu(void) { return 0; }", &[]);
+    let arm = compile("aarch64-linux-gnu-gcc", "arm", "int __tvm_ffi_relu(void) { return 0; }", &[]);
+    let (script, empty) = (home.join("script.so"), home.join("empty.so"));
+    fs::write(&script, "INPUT(libc.so.6)\n").unwrap();
+    fs::write(&empty, "").unwrap();
+    for (path, said) in [
+        (&extension, "`x.abi3.so` is no tvm-ffi kernel: it is an extension of torch, with `PyInit_x`"),
+        (&other, "`other.so` is no tvm-ffi kernel: it exports no `__tvm_ffi_*` function"),
+        (&script, "`script.so` is no tvm-ffi kernel: it is no shared library"),
+        (&empty, "`empty.so` is no tvm-ffi kernel: it is no shared library"),
+        (runtime, "is no tvm-ffi kernel: it is the runtime of tvm-ffi itself"),
+        (&arm, "`arm.so` is for aarch64, and cannot be called on this machine"),
+        (&home.join("nothing.so"), "there is no file or directory `nothing.so`"),
+    ] {
+        let shown = path.strip_prefix(&home).unwrap_or(path);
+        let run = call(&sandbox, shown, runtime, &[]);
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+    }
+    // A runtime that is none, and a kernel that needs what nobody has.
+    let run = call(&sandbox, &kernels().oldest, &other, &[]);
+    assert!(run.code == Some(1) && run.stderr.contains("has no function `TVMFFIGetVersion`"), "{}", run.stderr);
+    let lacking = compile("cc", "lacking", "void nobody_has_this(void); int __tvm_ffi_f(void) { nobody_has_this(); return 0; }", &[]);
+    let run = call(&sandbox, &lacking, runtime, &[]);
+    assert!(run.code == Some(1) && run.stderr.contains("lacking.so`: undefined symbol: nobody_has_this"), "{}", run.stderr);
+}
+
+#[test]
+fn what_cannot_be_meant_is_a_usage_error() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, runtimes, .. } = kernels();
+    for (args, said) in [
+        (&["-f", "relo"][..], "there is no function `relo`: there is `answer`, `crashes`"),
+        (&["-f", "greet"], "argument 0 of `greet` is no tensor but `std::string`, and has to be named"),
+        (&["-f", "says_nothing"], "what `says_nothing` takes is not known: without arguments, `says_nothing` raised `Error`"),
+        (&["--shape", "4"], "arguments are for one function"),
+        (&["-f", "relu", "--arg", "tensor:4:zeroes"], "`zeroes` is neither"),
+        (&["-f", "relu", "--dtype", "float8"], "`float8` is no dtype"),
+        (&["-f", "relu", "--device", "xpu"], "it must be `cpu`, `cuda` or `cuda:N`"),
+        (&["--list", "-f", "relu"], "cannot be used with"),
+    ] {
+        let run = call(&sandbox, oldest, &runtimes[0], args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(said), "{args:?}: {}", run.stderr);
+    }
+}
+
+/// A project whose variants are the test kernels: for the host, and for what the stand-in driver calls a device.
+fn project(sandbox: &Sandbox, references: &str) -> PathBuf {
+    static DEVICE: OnceLock<PathBuf> = OnceLock::new();
+    let device = DEVICE.get_or_init(|| tvm_ffi(OLDEST).compile("kernels-device", &["-DDEVICE=kDLCUDA"]));
+    let dir = sandbox.path("ein Kern – 核");
+    for (variant, library) in [("cpu", &kernels().oldest), ("cu130", device)] {
+        let variant = dir.join(format!("build/tvm-ffi01-{variant}-{}-linux", std::env::consts::ARCH));
+        fs::create_dir_all(&variant).unwrap();
+        fs::write(variant.join("metadata.json"), "{}").unwrap();
+        fs::copy(library, variant.join("kern_1234567.so")).unwrap();
+    }
+    fs::write(dir.join("build.toml"), "").unwrap();
+    fs::create_dir_all(dir.join("tests")).unwrap();
+    fs::write(dir.join("tests/reference.toml"), references).unwrap();
+    dir
+}
+
+#[test]
+fn projects_say_what_they_expect() {
+    let sandbox = Sandbox::without_torch();
+    let two = "[{ shape = [4], fill = \"zeros\" }, { shape = [4], values = [-1, 2, -3, 4] }]";
+    let good = format!(
+        "[[call]]\nname = \"a row\"\nfunction = \"relu\"\ninputs = {two}\nexpected = [{{ input = 0, values = [0, 2, 0, 4] }}]\n\n\
+         [[call]]\nfunction = \"relu\"\ninputs = [{{ shape = [4], dtype = \"int8\" }}, {{ shape = [4] }}]\nerror = \"must be float32\"\n\n\
+         [[call]]\nfunction = \"scaled\"\ninputs = [{{ shape = [2], fill = \"range\" }}, 2.0]\nreturns = {{ shape = [2], values = [0, 2] }}\n\n\
+         [[call]]\nfunction = \"answer\"\nreturns = 42\n"
+    );
+    let dir = project(&sandbox, &good);
+    let runtime = text(&kernels().runtimes[1]);
+    // From the project, from above, and by the file itself.
+    for (place, path) in [(&dir, "."), (&sandbox.path("home"), text(&dir)), (&dir, "build")] {
+        let run = sandbox.run(place, &["call", path, "--runtime", runtime]);
+        assert_eq!((run.code, run.stdout.matches("ok      ").count()), (Some(0), 4), "{}{}", run.stdout, run.stderr);
+        assert!(run.stdout.starts_with("ok      a row: relu(float32[4], float32[4])\n"), "{}", run.stdout);
+    }
+    let run = sandbox.run(&dir, &["call", "--runtime", runtime, "-f", "answer"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "ok      answer()\n"), "{}", run.stderr);
+
+    let wrong = format!(
+        "[[call]]\nfunction = \"relu_off\"\ninputs = {two}\nexpected = [{{ input = 0, values = [0, 2, 0, 4] }}]\n\n\
+         [[call]]\nfunction = \"relu_off\"\ninputs = {two}\nexpected = [{{ input = 0, values = [0, 2, 0, 4] }}]\ntolerance = {{ absolute = 0.25 }}\n\n\
+         [[call]]\nfunction = \"crashes\"\ninputs = [{{ shape = [1] }}]\nreturns = {{ none = true }}\n\n\
+         [[call]]\nfunction = \"answer\"\nerror = \"anything\"\n\n\
+         [[call]]\nfunction = \"answer\"\nreturns = 41\n"
+    );
+    fs::write(dir.join("tests/reference.toml"), wrong).unwrap();
+    let run = sandbox.run(&dir, &["call", "--runtime", runtime, "--format", "json"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("error[reference]: 4 of 5 calls are not as `"), "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    let problems: Vec<&str> = report["calls"].as_array().unwrap().iter().map(|call| call["problem"].as_str().unwrap_or("none")).collect();
+    assert_eq!(
+        problems,
+        [
+            "argument 0: 1 of 4 elements differ: element 1 is 2.25, expected 2",
+            "none",
+            "`crashes` was killed by signal 11 (SIGSEGV)",
+            "it ended well; expected an error with `anything`",
+            "it returned 42, expected 41",
+        ]
+    );
+    fs::write(dir.join("tests/reference.toml"), "[[call]]\nfunction = \"answer\"\n").unwrap();
+    let run = sandbox.run(&dir, &["call", "--runtime", runtime]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("error[reference]: ") && run.stderr.contains("line 1, column 1: nothing is expected"), "{}", run.stderr);
+}
+
+/// Each backend against the other, by a stand-in driver whose memory is that of the process.
+#[test]
+fn backends_are_compared() {
+    let sandbox = Sandbox::without_torch();
+    let reference = "[[call]]\nfunction = \"relu\"\ninputs = [{ shape = [64] }, { shape = [64] }]\nagainst = \"cpu\"\n\n\
+                     [[call]]\nfunction = \"scaled\"\ninputs = [{ shape = [3, 5], strides = [5, 1] }, 0.1]\nagainst = \"cpu\"\n";
+    let dir = project(&sandbox, reference);
+    let driver = stand_in_libcuda(&sandbox.path("driver"), &[90], 0);
+    let runtime = text(&kernels().runtimes[0]);
+    let run = |args: &[&str]| {
+        let args = [&["call", "--runtime", runtime], args].concat();
+        Run::of(sandbox.kiln(&dir, &args).env("LD_LIBRARY_PATH", &driver))
+    };
+    let on_device = run(&["--device", "cuda"]);
+    assert_eq!(on_device.code, Some(0), "{}{}", on_device.stdout, on_device.stderr);
+    assert!(on_device.stdout.starts_with("ok      relu(float32[64] on cuda:0, float32[64] on cuda:0)\n"), "{}", on_device.stdout);
+    let itself = run(&[]);
+    assert!(itself.code == Some(1) && itself.stderr.contains("`relu` is compared with itself"), "{}", itself.stderr);
+    // Another function under the same name: the device's is off.
+    let variant = dir.join(format!("build/tvm-ffi01-cpu-{}-linux/kern_1234567.so", std::env::consts::ARCH));
+    let bytes = fs::read(&variant).unwrap();
+    let (relu, off) = (b"__tvm_ffi_relu\0", b"__tvm_ffi_relx\0");
+    let at = bytes.windows(relu.len()).position(|window| window == relu).unwrap();
+    let mut other = bytes;
+    other[at..at + off.len()].copy_from_slice(off);
+    fs::write(&variant, other).unwrap();
+    let lacking = run(&["--device", "cuda"]);
+    assert!(lacking.code != Some(0) && lacking.stderr.contains("there is no function `relu`"), "{}", lacking.stderr);
+}
+
+#[test]
+fn directories_without_a_fitting_variant() {
+    let sandbox = Sandbox::without_torch();
+    let dir = sandbox.path("project");
+    let runtime = text(&kernels().runtimes[0]);
+    fs::create_dir_all(dir.join("build/torch213-cxx11-cpu-x86_64-linux")).unwrap();
+    fs::write(dir.join("build/torch213-cxx11-cpu-x86_64-linux/metadata.json"), "{}").unwrap();
+    let run = sandbox.run(&dir, &["call", "--runtime", runtime]);
+    let said = format!("has no variant of tvm-ffi for cpu on {}-linux: there is `torch213-cxx11-cpu-x86_64-linux`", std::env::consts::ARCH);
+    assert!(run.code == Some(1) && run.stderr.contains(&said), "{}", run.stderr);
+    let run = sandbox.run(&dir, &["call", "--runtime", runtime, "--variant", "torch213-cxx11-cpu-x86_64-linux"]);
+    assert!(run.code == Some(1) && run.stderr.contains("holds no shared library"), "{}", run.stderr);
+    let run = sandbox.run(&sandbox.path("home"), &["call", "--runtime", runtime]);
+    assert!(run.code == Some(1) && run.stderr.contains("no variants found"), "{}", run.stderr);
+}
+
+/// By its release, out of the store and without a network; an unknown one is told before anything is loaded.
+#[test]
+fn the_runtime_comes_out_of_the_catalog() {
+    let sandbox = Sandbox::without_torch().with_cache(cache());
+    let Kernels { oldest, .. } = kernels();
+    for (args, name) in [(&["--runtime", OLDEST][..], OLDEST), (&[], NEWEST)] {
+        let run = sandbox.run(&sandbox.path("home"), &[&["call", "--offline", text(oldest), "-f", "answer"], args].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (Some(0), "answer() returned 42\n"), "{}", run.stderr);
+        let run = sandbox.run(&sandbox.path("home"), &[&["call", "--offline", text(oldest), "--list"], args].concat());
+        assert!(run.stderr.contains(&format!("with tvm-ffi {name}\n")), "{}", run.stderr);
+    }
+    let run = sandbox.run(&sandbox.path("home"), &["call", text(oldest), "--runtime", "0.2.0"]);
+    assert!(run.code == Some(2) && run.stderr.contains("the catalog has no tvm-ffi 0.2.0"), "{}", run.stderr);
+}
+
+#[test]
+fn times_stand_beside_a_copy() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, runtimes, .. } = kernels();
+    let bench = |args: &[&str]| {
+        let args = [&["bench-kernel", text(oldest), "--runtime", text(&runtimes[0]), "--time", "1"], args].concat();
+        sandbox.run(&sandbox.path("home"), &args)
+    };
+    let run = bench(&["-f", "relu", "--shape", "64x64", "--format", "json"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(report["bytes"], 2 * 64 * 64 * 4);
+    for side in ["call", "copy"] {
+        let number = |name: &str| report[side][name].as_f64().unwrap();
+        assert!(number("samples") >= 5.0 && number("bytes_per_s") > 0.0, "{report}");
+        assert!(number("p10_ns") > 0.0 && number("p10_ns") <= number("median_ns") && number("median_ns") <= number("p90_ns"), "{report}");
+    }
+    let run = bench(&["-f", "relu"]);
+    assert!(run.stdout.contains("1024 bytes of tensors: ") && run.stdout.contains("a copy that moves as many: "), "{}", run.stdout);
+    let run = bench(&["-f", "throws"]);
+    assert!(run.code == Some(1) && run.stderr.contains("`throws` raised `InternalError`: the kernel's own words"), "{}", run.stderr);
+    let run = bench(&[]);
+    assert!(run.code == Some(2) && run.stderr.contains("there are several functions: `answer`"), "{}", run.stderr);
+}
+
+/// Ctrl-C ends the call and what was called; so does the end of the one who called.
+#[test]
+fn nothing_goes_on_alone() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, runtimes, .. } = kernels();
+    for (signal, code) in [(rustix::process::Signal::INT, Some(130)), (rustix::process::Signal::KILL, None)] {
+        let scratch = sandbox.path(format!("scratch {code:?}"));
+        fs::create_dir(&scratch).unwrap();
+        let args = ["call", text(oldest), "--runtime", text(&runtimes[0]), "-f", "hangs", "--arg", "tensor"];
+        let mut kiln = sandbox.kiln(&sandbox.path("home"), &args);
+        let mut child = kiln.env("TMPDIR", &scratch).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let _deadline = Deadline::of(&child);
+        let worker = loop {
+            std::thread::sleep(Duration::from_millis(10));
+            let children = format!("/proc/{0}/task/{0}/children", child.id());
+            let workers = fs::read_to_string(children).unwrap();
+            let answers = walkdir::WalkDir::new(&scratch).into_iter().flatten().find(|entry| entry.file_name() == "answers.jsonl");
+            let calling = answers.is_some_and(|file| fs::read_to_string(file.path()).unwrap().contains("\"calling\""));
+            if let Some(worker) = workers.split_whitespace().next().filter(|_| calling) {
+                break worker.to_owned();
+            }
+        };
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code);
+        // One that was killed is waited for by somebody else, who may take a moment.
+        let status = format!("/proc/{worker}/status");
+        let runs = || fs::read_to_string(&status).is_ok_and(|status| !status.contains("State:\tZ"));
+        let gone = (0..1000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            !runs()
+        });
+        assert!(gone, "the worker {worker} still runs");
+    }
+}
