@@ -10,7 +10,7 @@ use crate::error::BackendError;
 use crate::source::Language;
 
 /// What a framework wants every unit of an extension to be compiled with, whoever compiles it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompileProfile {
     /// Value of `-std=` for C++.
     pub cxx_std: &'static str,

@@ -59,10 +59,10 @@ const ACTION: &str = "kiln action 2";
 /// # Errors
 /// [`GraphError::UnknownRoot`].
 pub(crate) fn step_id(step: &Step, roots: &BTreeMap<RootName, RootBinding>) -> Result<StepId, GraphError> {
-    let mut canon = Canon { hasher: blake3::Hasher::new_derive_key(FORMAT), roots, label: &step.label, slots: None };
+    let mut canon = Canon { bytes: Vec::with_capacity(USUAL_LENGTH), roots, label: &step.label, slots: None };
     canon.step(step)?;
-    let hex = canon.hasher.finalize().to_hex();
-    Ok(StepId(hex.as_str().chars().take(DIGITS).collect::<String>().into()))
+    let hex = canon.hash(FORMAT).to_hex();
+    Ok(StepId(hex.get(..DIGITS).unwrap_or(&hex).into()))
 }
 
 /// The scopes of a step's arguments, each once, in order of mention: the step's slots.
@@ -83,9 +83,9 @@ pub(crate) fn slots(step: &Step) -> Vec<Scope> {
 /// # Errors
 /// [`GraphError::UnknownRoot`].
 pub(crate) fn action_key(step: &Step, slots: &[Scope], roots: &BTreeMap<RootName, RootBinding>) -> Result<Key, GraphError> {
-    let mut canon = Canon { hasher: blake3::Hasher::new_derive_key(ACTION), roots, label: &step.label, slots: Some(slots) };
+    let mut canon = Canon { bytes: Vec::with_capacity(USUAL_LENGTH), roots, label: &step.label, slots: Some(slots) };
     canon.step(step)?;
-    Ok(Key(*canon.hasher.finalize().as_bytes()))
+    Ok(Key(*canon.hash(ACTION).as_bytes()))
 }
 
 /// The digest of all that the arguments of `scope` say.
@@ -93,13 +93,13 @@ pub(crate) fn action_key(step: &Step, slots: &[Scope], roots: &BTreeMap<RootName
 /// # Errors
 /// [`GraphError::UnknownRoot`].
 pub(crate) fn scoped_digest(step: &Step, scope: &Scope, roots: &BTreeMap<RootName, RootBinding>) -> Result<Key, GraphError> {
-    let mut canon = Canon { hasher: blake3::Hasher::new_derive_key(FORMAT), roots, label: &step.label, slots: None };
+    let mut canon = Canon { bytes: Vec::new(), roots, label: &step.label, slots: None };
     if let Action::Run(program) = &step.action {
         for arg in program.args.iter().filter(|arg| arg.scope() == Some(scope)) {
             canon.arg(arg)?;
         }
     }
-    Ok(Key(*canon.hasher.finalize().as_bytes()))
+    Ok(Key(*canon.hash(FORMAT).as_bytes()))
 }
 
 /// A digest by which the cache finds something.
@@ -112,9 +112,13 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// Writes descriptions to a hasher, unambiguously.
+/// Room for most descriptions.
+const USUAL_LENGTH: usize = 4096;
+
+/// Writes descriptions, unambiguously.
 struct Canon<'a> {
-    hasher: blake3::Hasher,
+    /// What was written: hashed at once, since a hasher that is fed word by word takes several times as long.
+    bytes: Vec<u8>,
     roots: &'a BTreeMap<RootName, RootBinding>,
     label: &'a str,
     /// Stand for the arguments that have a scope; none where these are written out.
@@ -122,6 +126,11 @@ struct Canon<'a> {
 }
 
 impl Canon<'_> {
+    /// The hash of what was written, in the named serialisation.
+    fn hash(&self, serialisation: &str) -> blake3::Hash {
+        blake3::Hash::from_bytes(blake3::derive_key(serialisation, &self.bytes))
+    }
+
     fn step(&mut self, step: &Step) -> Result<(), GraphError> {
         match &step.action {
             Action::Run(program) => {
@@ -147,7 +156,7 @@ impl Canon<'_> {
             Action::Builtin(builtin) => {
                 self.tag(1);
                 self.text(builtin.name);
-                self.hasher.update(&builtin.version.to_le_bytes());
+                self.bytes.extend(builtin.version.to_le_bytes());
                 self.text(&builtin.key);
             }
         }
@@ -258,14 +267,14 @@ impl Canon<'_> {
 
     fn text(&mut self, text: &str) {
         self.count(text.len());
-        self.hasher.update(text.as_bytes());
+        self.bytes.extend(text.as_bytes());
     }
 
     fn count(&mut self, count: usize) {
-        self.hasher.update(&(count as u64).to_le_bytes());
+        self.bytes.extend((count as u64).to_le_bytes());
     }
 
     fn tag(&mut self, tag: u8) {
-        self.hasher.update(&[tag]);
+        self.bytes.push(tag);
     }
 }

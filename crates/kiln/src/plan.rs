@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln_backend::{Architectures, Backend, BackendError, Component, Framework, Lowering, Machine, ObjectFile, TorchFramework};
+use kiln_backend::{
+    Architectures, Backend, BackendError, CompileProfile, Component, Framework, Lowering, Machine, ObjectFile, TorchFramework,
+};
+use kiln_format::variant::Compute;
 use kiln_format::{BackendName, Build, Dependency, OpsId, ProjectPath, Spanned, Version};
 use kiln_graph::{Graph, GraphError, OutputRef, PathRef, RootBinding, RootKind, RootName};
 use kiln_toolchain::TorchToolchain;
@@ -180,6 +183,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
     let project = RootName::new(PROJECT);
     graph.bind_root(project.clone(), RootBinding { dir: request.project_dir.to_owned(), kind: RootKind::Mutable })?;
     let mut runtime = None;
+    let mut lowered = Vec::new();
     let mut variants = Vec::new();
     for selected in request.variants {
         let variant = selected.variant.name();
@@ -217,7 +221,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                     ambient: request.ambient,
                     notes: Vec::new(),
                 };
-                Some(extend(request, &variant, backend, &framework, &mut lowering)?)
+                Some(extend(request, &variant, (compute, backend), &framework, &mut lowering, &mut lowered)?)
             }
         };
         let selected = selected.clone();
@@ -254,13 +258,25 @@ fn machine(selected: &Selected) -> Option<Machine> {
     selected.target.map(Target::machine)
 }
 
+/// A component that was lowered for one variant. Another variant that would lower it alike takes the same objects: to describe every
+/// step again, only to find that it is in the graph, takes as long as to describe it the first time.
+struct Lowered {
+    /// What runs it, the processor, and the component's place among those of the backend.
+    of: (Compute, Machine, usize),
+    profile: CompileProfile,
+    objects: Vec<ObjectFile>,
+    /// What lowering it had to say.
+    notes: Vec<String>,
+}
+
 /// Adds the steps of one compiled variant.
 fn extend(
     request: &PlanRequest<'_>,
     variant: &str,
-    backend: &dyn Backend,
+    (compute, backend): (Compute, &dyn Backend),
     framework: &dyn Framework,
     lowering: &mut Lowering<'_>,
+    lowered: &mut Vec<Lowered>,
 ) -> Result<Extended, PlanError> {
     let part = backend.torch_part();
     let in_table = |table: &str| {
@@ -271,13 +287,22 @@ fn extend(
     let (mut objects, mut architectures, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     let mut components = components(request, backend.name(), &lowering.project);
     components.retain(|component| backend.takes(component));
-    for component in &components {
+    for (index, component) in components.iter().enumerate() {
         let Architectures { names, notes: said } = backend.architectures(component).map_err(in_table(&component.table))?;
         notes.extend(said.into_iter().map(|note| (component.table.clone(), note)));
         architectures.push(Architectures { names, notes: Vec::new() });
         let profile = framework.profile(lowering, &part, component).map_err(in_table(&component.table))?;
-        objects.extend(backend.lower(lowering, component, &profile).map_err(in_table(&component.table))?);
-        notes.extend(std::mem::take(&mut lowering.notes).into_iter().map(|note| (component.table.clone(), note)));
+        let alike = (compute, lowering.machine, index);
+        let is_alike = |known: &&Lowered| known.of == alike && known.profile == profile;
+        if lowered.iter().find(is_alike).is_none() {
+            let made = backend.lower(lowering, component, &profile).map_err(in_table(&component.table))?;
+            let notes = std::mem::take(&mut lowering.notes);
+            lowered.push(Lowered { of: alike, profile: profile.clone(), objects: made, notes });
+        }
+        if let Some(known) = lowered.iter().find(is_alike) {
+            objects.extend(known.objects.iter().cloned());
+            notes.extend(known.notes.iter().map(|note| (component.table.clone(), note.clone())));
+        }
     }
     if objects.is_empty() {
         return Err(PlanError::NoUnit { variant: variant.to_owned() });
