@@ -1,5 +1,6 @@
 //! `kiln build`: from a project to variant directories.
 
+mod load;
 mod records;
 mod unobjected;
 mod work_dir;
@@ -27,6 +28,7 @@ use kiln_toolchain::{Availability, CudaUse, LibraryExports, Provisioner, TorchTo
 use self::unobjected::Unobjected;
 use crate::backends::Backends;
 use crate::build_error::{BuildError, Report};
+use crate::call::runtime::RuntimeFiles;
 use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
 use crate::config_check;
 use crate::cuda::{self, CudaToolkits, Wanted};
@@ -44,6 +46,8 @@ use crate::project::{self, Project};
 use crate::record::{BuildRecord, Stage};
 use crate::replace;
 use crate::stale::Stale;
+
+pub use load::Loader;
 
 /// A project whose configuration was checked, and the matrix that it is built for.
 #[derive(Debug)]
@@ -180,6 +184,8 @@ pub struct Services<'a> {
     pub program: Option<String>,
     /// Results of steps that all builds of this user share; none to run whatever is not up to date.
     pub actions: Option<&'a ActionCache>,
+    /// Loads what was built; none when this machine cannot.
+    pub loader: Option<Loader>,
     /// Stops the build.
     pub interrupt: Interrupt,
     /// The make that lets steps run, if there is one.
@@ -203,6 +209,8 @@ pub struct Prepared<'a> {
     backends: Backends,
     torch: BTreeMap<Version, TorchToolchain>,
     floor: Option<Arc<Floor>>,
+    /// What variants of tvm-ffi are loaded with at the end.
+    runtime: Option<RuntimeFiles>,
 }
 
 impl Prepared<'_> {
@@ -307,7 +315,8 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         floor: floor.as_ref(),
         ambient: services.ambient,
     })?;
-    Ok(Prepared { checked, options, plan, scm, dirty, host, backends, torch, floor })
+    let runtime = load::runtime(&selection.variants, &options, services)?;
+    Ok(Prepared { checked, options, plan, scm, dirty, host, backends, torch, floor, runtime })
 }
 
 /// Runs a prepared build: the graph, then the packages of all variants whose steps ended well, then the record.
@@ -456,22 +465,24 @@ fn package_variant(
     let metadata =
         package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &variant.archs, provenance).map_err(package_error)?;
     let digest = contents.digest().map_err(package_error)?;
+    let loads = prepared.runtime.is_some() && load::is_loadable(selected, services);
+    let stage = if loads { Stage::Loaded } else { Stage::Linked };
     let looked = Looked::at(prepared, services, variant, outcome);
-    let key = unobjected::key(&looked, services, &digest, &metadata);
+    let key = unobjected::key(&looked, services, &digest, &metadata, loads);
     if key.as_ref().is_some_and(|key| unobjected.has(&name, key)) {
         let placed = package::place(out_dir, &name, &contents, digest, &metadata, &|_| true).map_err(package_error)?;
-        return Ok((placed, Stage::Linked));
+        return Ok((placed, stage));
     }
     if let Some(library) = &library {
         verify_code(prepared, variant, library)?;
     }
     let remarks = Cell::new(0);
-    let inspect = |dir: &Path| looked.inspect(services, dir, &remarks);
+    let inspect = |dir: &Path| looked.inspect(services, dir, &remarks) && load::loads(prepared, services, variant, dir);
     let placed = package::place(out_dir, &name, &contents, digest, &metadata, &inspect).map_err(package_error)?;
     if let (Some(key), 0) = (key, remarks.get()) {
         unobjected.note(&name, &key);
     }
-    Ok((placed, Stage::Linked))
+    Ok((placed, stage))
 }
 
 /// Whether the device code in a linked extension is what was planned.

@@ -39,7 +39,8 @@ impl Unobjected {
 }
 
 /// Digest of everything that the checks of a variant depend on; none when it is not known which program this is.
-pub(super) fn key(looked: &Looked<'_>, services: &Services<'_>, files: &Digest, metadata: &Metadata) -> Option<String> {
+/// `loads` says whether it was also loaded.
+pub(super) fn key(looked: &Looked<'_>, services: &Services<'_>, files: &Digest, metadata: &Metadata, loads: bool) -> Option<String> {
     let program = services.program.as_ref()?;
     let mut hasher = blake3::Hasher::new();
     let mut add = |text: &str| {
@@ -47,6 +48,7 @@ pub(super) fn key(looked: &Looked<'_>, services: &Services<'_>, files: &Digest, 
     };
     add(program);
     add(&metadata.to_json());
+    add(if loads { "loaded" } else { "" });
     files.files.iter().for_each(|(name, hash)| [name, hash].into_iter().for_each(|text| add(text)));
     // As developers see them: what is another text for no reason is only checked again.
     add(&format!("{:?} {:?} {:?}", looked.variant, looked.floor, looked.host_paths));

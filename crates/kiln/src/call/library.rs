@@ -35,6 +35,20 @@ pub struct Wanted {
     pub variant: Option<String>,
     /// Whether it is for CUDA; the host processor otherwise.
     pub cuda: bool,
+    /// Whether the directory is that of a variant, whatever its name is now.
+    is_variant: bool,
+}
+
+impl Wanted {
+    /// A variant of a directory: the one of this name, or the one for CUDA or the host.
+    pub fn variant(name: Option<String>, cuda: bool) -> Self {
+        Self { variant: name, cuda, is_variant: false }
+    }
+
+    /// The library of a directory that is itself a variant, such as one under construction.
+    pub fn library() -> Self {
+        Self { is_variant: true, ..Self::default() }
+    }
 }
 
 /// The kernel at `path`: a library, a variant, or a project or output directory with variants, of which the one for this `machine`
@@ -47,7 +61,7 @@ pub fn find(path: &Path, wanted: &Wanted, machine: Target) -> Result<Kernel, Cal
     if !meta.is_dir() {
         return open(path, machine);
     }
-    if variant_of(path).is_some() {
+    if wanted.is_variant || variant_of(path).is_some() {
         return in_variant(path, machine);
     }
     let variants = find_variants(path)?;

@@ -20,6 +20,6 @@ mod signature;
 pub mod work;
 
 pub use error::CallError;
-pub use library::{Kernel, find};
+pub use library::{Kernel, Wanted, find};
 pub use session::{Called, Ended, Session, Worker};
 pub use signature::Signature;

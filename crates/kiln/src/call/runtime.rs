@@ -73,12 +73,27 @@ pub fn provide(
     catalog: &Catalog,
     provisioner: &Provisioner<'_>,
 ) -> Result<RuntimeFiles, RuntimeError> {
+    let runtime = of_minor(choice, version_of(kernel), machine, catalog, provisioner)?;
+    Ok(RuntimeFiles { preload: cuda_runtime(kernel, machine, catalog, provisioner)?, ..runtime })
+}
+
+/// Finds or fetches the runtime that is asked for, for kernels of a release line.
+///
+/// # Errors
+/// As [`provide`].
+pub fn of_minor(
+    choice: &Choice,
+    minor: Option<MajorMinor>,
+    machine: Target,
+    catalog: &Catalog,
+    provisioner: &Provisioner<'_>,
+) -> Result<RuntimeFiles, RuntimeError> {
     let (name, library) = match choice {
         Choice::Path(path) => of_path(path)?,
-        Choice::Newest => of_catalog(None, version_of(kernel), machine, catalog, provisioner)?,
+        Choice::Newest => of_catalog(None, minor, machine, catalog, provisioner)?,
         Choice::Release(version) => of_catalog(Some(version), None, machine, catalog, provisioner)?,
     };
-    Ok(RuntimeFiles { name, library, preload: cuda_runtime(kernel, machine, catalog, provisioner)? })
+    Ok(RuntimeFiles { name, library, preload: Vec::new() })
 }
 
 /// The version that the kernel's variant names.

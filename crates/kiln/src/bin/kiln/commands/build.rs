@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use kiln::Event;
-use kiln::build::{BuildOptions, BuildReport, Prepared, Services, TorchSource, prepare, run as run_build};
+use kiln::build::{BuildOptions, BuildReport, Loader, Prepared, Services, TorchSource, prepare, run as run_build};
 use kiln::cuda::{CudaToolkits, arch_request, device_capabilities};
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
@@ -11,6 +11,7 @@ use kiln_format::{Level, Version};
 use kiln_graph::{Interrupt, JobServer};
 use kiln_toolchain::{Catalog, Provisioner};
 
+use super::scratch::Scratch;
 use super::system;
 use crate::args::{Build, MessageFormat};
 use crate::exit::{Exit, Failure};
@@ -78,7 +79,11 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let arch = args.arch.as_ref().map(|list| arch_request(list, &device_capabilities)).transpose();
     let arch = arch.map_err(|error| Failure { exit: Exit::Usage, ..Failure::new("arch", error.to_string()) })?;
     let actions = if args.no_cache { None } else { Some(settings.actions(&cache_dir)?) };
+    // Without a place for its files, nothing is loaded, and variants count as linked.
+    let scratch = Scratch::new("kiln-load-", settings).ok();
+    let loader = |scratch: &Scratch| Some(Loader { worker: super::call::worker().ok()?, scratch: scratch.path().to_owned() });
     let services = Services {
+        loader: scratch.as_ref().filter(|_| settings.target == settings.machine).and_then(loader),
         cuda,
         provisioner: &provisioner,
         torch,

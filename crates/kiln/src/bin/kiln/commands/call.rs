@@ -44,6 +44,12 @@ pub(crate) fn work(dir: &Path) -> Result<Exit, Failure> {
     Ok(if well { Exit::Success } else { Exit::Failure })
 }
 
+/// How a worker is started: this program, by its hidden command.
+pub(super) fn worker() -> Result<Worker, Failure> {
+    let failure = |cause: std::io::Error| Failure::new("worker", "this program is not found").caused_by(cause.to_string());
+    Ok(Worker { program: std::env::current_exe().map_err(failure)?, args: vec!["call-worker".into()] })
+}
+
 /// What both commands work with.
 struct Context<'a> {
     args: &'a Callable,
@@ -79,7 +85,7 @@ fn with_context(
             .collect::<Result<_, _>>()?,
         place: parse_place(&args.device)?,
     };
-    let wanted = Wanted { variant: args.variant.clone(), cuda: defaults.place != Place::Host };
+    let wanted = Wanted::variant(args.variant.clone(), defaults.place != Place::Host);
     let kernel = find(&args.path, &wanted, settings.machine)?;
 
     let interrupt = Interrupt::new();
@@ -112,11 +118,9 @@ fn with_context(
             BackendName::Cuda => true,
             other => return Err(Failure::new("reference", format!("`against = \"{other}\"`: its kernels cannot be called yet"))),
         };
-        loadable(find(dir, &Wanted { variant: None, cuda }, settings.machine)?)
+        loadable(find(dir, &Wanted::variant(None, cuda), settings.machine)?)
     };
-    let program =
-        std::env::current_exe().map_err(|cause| Failure::new("worker", "this program is not found").caused_by(cause.to_string()))?;
-    let worker = Worker { program, args: vec!["call-worker".into()] };
+    let worker = worker()?;
     let session = Session {
         worker: &worker,
         scratch: scratch.path(),

@@ -72,6 +72,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
     let refusal = refusal.or_else(|| cuda.check_named().err().map(|error| Report::from(&error)));
     let jobs = Jobs::new(None, &settings.environment, printer)?;
     let services = Services {
+        loader: None,
         actions: actions.as_ref(),
         cuda,
         provisioner: &provisioner,
