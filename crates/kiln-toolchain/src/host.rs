@@ -45,6 +45,8 @@ pub struct HostSearch {
     pub path: OsString,
     /// What compilers need beside `PATH` to work but that must not decide what they do: `HOME` and `TMPDIR`, say.
     pub ambient: Vec<(OsString, OsString)>,
+    /// Where temporary files go when the cache cannot be written to.
+    pub scratch: Option<PathBuf>,
 }
 
 /// Who made a compiler, as far as its options go.
@@ -200,7 +202,7 @@ impl HostError {
 /// Finds the host C++ compiler.
 ///
 /// `cache` is a file that keeps what was found, from one call to the next; it is made when missing and ignored when
-/// damaged. Any number of processes may use one file.
+/// damaged. Any number of processes may use one file. Where it cannot be written, the compiler is asked anew each time.
 ///
 /// # Errors
 /// When there is no compiler, or the one there is does not work or lacks a part.
@@ -210,10 +212,10 @@ pub fn find(search: &HostSearch, cache: &Path) -> Result<Found, HostError> {
     if let Some(compiler) = cache::load(cache, &key, &search.path) {
         return Ok(Found { compiler, probes: 0 });
     }
-    let dir = cache.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(dir).map_err(HostError::io("create", dir))?;
-    let probed = probe::probe(&resolved, search, dir)?;
-    cache::save(cache, &key, &probed)?;
+    let probed = probe::probe(&resolved, search, cache.parent().unwrap_or(Path::new(".")))?;
+    if let Err(cause) = cache::save(cache, &key, &probed) {
+        tracing::debug!(%cause, cache = %cache.display(), "what is known of the compiler is not kept");
+    }
     Ok(Found { compiler: probed.compiler, probes: probed.probes })
 }
 

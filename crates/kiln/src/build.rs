@@ -124,8 +124,10 @@ impl Checked {
 /// What is to be built, and how.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// What the machine is.
+    /// The system that variants are for.
     pub target: Target,
+    /// This machine. What is compiled for another operating system needs one of its own machines.
+    pub machine: Target,
     /// Which set of variants.
     pub set: Set,
     /// What narrows the set.
@@ -250,6 +252,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     let filters = with_system_torch(options.filters.clone(), &services.torch);
     let with_toolkit = |selected: &Selected| {
         can_build(selected)
+            .and_then(|()| is_of_system(selected, options.machine))
             .and_then(|()| cuda_release(selected).map_or(Ok(()), |release| services.cuda.has(release, &platform(options.target))))
     };
     let selection = checked.choose(options.target, options.set, &filters, &with_toolkit)?;
@@ -562,6 +565,16 @@ fn with_system_torch(mut filters: Filters, torch: &TorchSource) -> Filters {
         }
     }
     filters
+}
+
+/// Whether what a variant compiles can be compiled on `machine`: there are cross-compilers for processors.
+fn is_of_system(selected: &Selected, machine: Target) -> Result<(), String> {
+    match selected.target {
+        Some(target) if target.os != machine.os => {
+            Err(format!("what is compiled for {target} is built on such a machine, and this is {machine}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The CUDA release that a variant is compiled for.

@@ -193,6 +193,24 @@ fn exit_codes() {
     assert!(good.join("build").exists());
 }
 
+/// What is compiled needs a machine of its system; what is only copied does not, also in a project that has both.
+#[test]
+fn for_another_operating_system() {
+    let sandbox = Sandbox::new();
+    let dir = usual().write(&sandbox.path("project"));
+    let build = fs::read_to_string(dir.join("build.toml")).unwrap();
+    write(&dir, "build.toml", &build.replace("backends = [\"cpu\"]", "backends = [\"cpu\", \"metal\"]"));
+    let args = ["build", "--target", "aarch64-darwin"];
+    let run = sandbox.run(&dir, &args);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(tree::extensions(&dir.join("build")), Vec::<std::path::PathBuf>::new());
+    assert!(dir.join("build/torch-metal/metadata.json").is_file());
+    let compiled = sandbox.run(&dir, &[&args[..], &["--backend", "cpu"]].concat());
+    assert_eq!(compiled.code, Some(1));
+    let why = "it cannot be built here: what is compiled for aarch64-darwin is built on such a machine, and this is ";
+    assert!(compiled.stderr.contains(why), "{}", compiled.stderr);
+}
+
 #[test]
 fn messages_for_programs_are_one_object_a_line() {
     let sandbox = Sandbox::new();

@@ -7,9 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use super::HostCompiler;
 use super::choice;
 use super::probe::Probed;
-use super::{HostCompiler, HostError};
 use crate::file_state::{self, FileState};
 
 /// Raised whenever an entry means something else.
@@ -41,7 +41,10 @@ pub(super) fn load(cache: &Path, key: &str, search_path: &OsStr) -> Option<HostC
 }
 
 /// Keeps what was found under `key` for as long as none of its files changes.
-pub(super) fn save(cache: &Path, key: &str, probed: &Probed) -> Result<(), HostError> {
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn save(cache: &Path, key: &str, probed: &Probed) -> std::io::Result<()> {
     FileState::outlast_clock_step(&probed.files);
     // A compiler that was replaced while it was asked: the answers are good enough for this once.
     if !probed.files.iter().all(FileState::is_unchanged) {
@@ -51,7 +54,7 @@ pub(super) fn save(cache: &Path, key: &str, probed: &Probed) -> Result<(), HostE
     let known = probed.files.clone();
     let (compiler, lookups) = (probed.compiler.clone(), probed.lookups.clone());
     // Whoever else has asked a compiler meanwhile adds to the same file.
-    let _alone = alone(cache).map_err(HostError::io("lock", cache))?;
+    let _alone = alone(cache)?;
     let mut entries = read(cache);
     entries.insert(key.to_owned(), Entry { made: now.as_secs(), compiler, files: known, lookups });
     while entries.len() > KEPT {
@@ -62,7 +65,7 @@ pub(super) fn save(cache: &Path, key: &str, probed: &Probed) -> Result<(), HostE
         };
     }
     let content = serde_json::to_vec_pretty(&File { version: VERSION, entries }).unwrap_or_default();
-    file_state::write(cache, &content).map_err(HostError::io("write", cache))
+    file_state::write(cache, &content)
 }
 
 /// Keeps other processes from changing the cache file until the result is dropped.

@@ -31,10 +31,12 @@ const GNU_PARTS: &[&str] = &["cc1plus", "as", "collect2", "ld"];
 /// Clang is one program but for the linker.
 const CLANG_PARTS: &[&str] = &["ld"];
 
-/// Asks everything. `dir` is for temporary files.
+/// Asks everything. `dir` is for temporary files, or that of the search where it cannot be written to.
 pub(super) fn probe(resolved: &Resolved, search: &HostSearch, dir: &Path) -> Result<Probed, HostError> {
+    let scratch = std::fs::create_dir_all(dir).and_then(|()| tempfile::tempdir_in(dir));
+    let scratch = scratch.or_else(|cause| search.scratch.as_ref().map_or(Err(cause), tempfile::tempdir_in));
     // The error as it comes names a directory that nobody knows.
-    let scratch = tempfile::tempdir_in(dir).map_err(|cause| HostError::io("write to", dir)(cause.kind().into()))?;
+    let scratch = scratch.map_err(|cause| HostError::io("write to", dir)(cause.kind().into()))?;
     let (program, mut args, family) = identify(resolved, search, scratch.path())?;
     let ask_target =
         |args: &[String]| Asker { program: &program, args, search, resolved, scratch: scratch.path(), probes: 0 }.ask(&["-dumpmachine"]);

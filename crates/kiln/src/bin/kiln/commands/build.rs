@@ -43,10 +43,6 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         MessageFormat::Json => json.event(event),
     };
 
-    if settings.target.os != settings.machine.os {
-        return Err(Failure::new("system", format!("{} cannot be built for on {}", settings.target, settings.machine))
-            .hint("kernels for another operating system are built on one of its machines"));
-    }
     let cache_dir = settings.cache_dir(Some(&checked.project.root))?;
     let network = || settings.network(&cache_dir, Some((root, &checked.project.settings)));
     let fetching = |event| report(&Event::Fetch(event));
@@ -105,6 +101,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     };
     let options = BuildOptions {
         target: settings.target,
+        machine: settings.machine,
         set,
         filters,
         purpose: if args.release { Purpose::Release } else { Purpose::Development },

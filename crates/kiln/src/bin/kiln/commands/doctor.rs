@@ -104,6 +104,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         user_lock: &user_lock,
         options: BuildOptions {
             target: settings.target,
+            machine: settings.machine,
             set: Set::Preferred,
             filters: Filters::default(),
             purpose: Purpose::Development,
