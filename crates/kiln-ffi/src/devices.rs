@@ -45,15 +45,6 @@ pub struct Device {
     pub memory: Option<u64>,
 }
 
-/// What was found through one interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The interface.
-    pub api: Api,
-    /// Its devices, or why nothing is known of them: no driver, mostly.
-    pub devices: Result<Vec<Device>, FfiError>,
-}
-
 /// The devices that are reached through `api`, in the driver's order. Loads the driver and starts it.
 ///
 /// # Errors
@@ -64,9 +55,4 @@ pub fn devices(api: Api) -> Result<Vec<Device>, FfiError> {
         Api::Hip => hip_devices(),
         Api::LevelZero => level_zero_devices(),
     }
-}
-
-/// What there is through each interface.
-pub fn found() -> Vec<Found> {
-    Api::ALL.into_iter().map(|api| Found { api, devices: devices(api) }).collect()
 }

@@ -16,7 +16,7 @@ mod error;
 mod ffi;
 mod layout;
 
-pub use devices::{Api, Device, Found, devices, found};
+pub use devices::{Api, Device, devices};
 pub use dtype::{Dtype, DtypeError};
 pub use error::{FfiError, Raised};
 pub use ffi::{Cuda, Function, HostTensor, Module, Place, Returned, Runtime, Tensor, Value, load_for_others};

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::drivers::stand_in_libcuda;
+use support::drivers::{stand_in, stand_in_libcuda};
 use support::tvm_ffi::{TvmFfi, cache, tvm_ffi};
 use support::{Deadline, Run, Sandbox};
 
@@ -139,6 +139,38 @@ fn other_devices() {
     let run = on_cuda(&stand_in_libcuda(&sandbox.path("device"), &[90], 0));
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.contains("error[call]: `relu` raised `ValueError`: out must be on device 1"), "{}", run.stderr);
+}
+
+/// `kiln doctor` shows what each driver knows; here all of them are stand-ins, each beside what the other drivers make of it.
+#[test]
+fn devices_are_shown() {
+    let sandbox = Sandbox::without_torch();
+    let drivers = stand_in_libcuda(&sandbox.path("drivers"), &[90, 121], 0);
+    stand_in(&drivers, "libamdhip64", "libamdhip64.so.6");
+    stand_in(&drivers, "libze_loader", "libze_loader.so.1");
+    let devices = |args: &[&str]| {
+        let args = [&["doctor", "--offline", "--format", "json"], args].concat();
+        let run = Run::of(sandbox.kiln(&sandbox.path("home"), &args).env("LD_LIBRARY_PATH", &drivers));
+        let report: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+        let sections = report["sections"].as_array().unwrap().clone();
+        let section = sections.iter().find(|section| section["name"] == "devices").map(|section| section["items"].clone());
+        section.unwrap_or_default().as_array().cloned().unwrap_or_default()
+    };
+    let shown = |items: &[Value]| -> Vec<String> {
+        items.iter().map(|item| format!("{} {}: {}", item["state"], item["name"], item["detail"]).replace('"', "")).collect()
+    };
+    assert_eq!(
+        shown(&devices(&[])),
+        [
+            "found Stand-in: CUDA, capability 9.0, 1.0 GiB",
+            "found Stand-in: CUDA, capability 12.1, 1.0 GiB",
+            "found Stand-in: HIP, gfx942:sramecc+:xnack-",
+            "found Stand-in gfx one: HIP, gfx1100",
+            "found Stand-in GPU: Level Zero, PCI id 0bd5",
+        ]
+    );
+    assert_eq!(devices(&["rocm"]).len(), 2);
+    assert_eq!(devices(&["cpu"]).len(), 0);
 }
 
 #[test]

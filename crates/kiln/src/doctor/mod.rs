@@ -4,6 +4,7 @@
 //! programs. The verdicts tell what a build would do, and only a build knows that: each is [`crate::build::prepare`] on the project,
 //! or on a small kernel made for the question, followed by [`crate::build::would_start`]. So doctor and build cannot disagree.
 
+mod devices;
 mod kits;
 mod places;
 mod report;
@@ -23,6 +24,7 @@ use kiln_toolchain::system::{SystemError, SystemTorch};
 use crate::build::{BuildOptions, Checked, Services};
 use crate::build_error;
 
+pub use self::devices::DevicesOf;
 pub use self::report::{json, text};
 pub use self::verdict::{Start, TorchFrom, Verdict};
 
@@ -173,6 +175,8 @@ pub struct Examination<'a> {
     pub index: &'a IndexOf<'a>,
     /// Asks it.
     pub ask_index: &'a AskIndex<'a>,
+    /// Gives the devices that a driver knows.
+    pub devices: &'a DevicesOf<'a>,
     /// Whether the network may not be used.
     pub offline: bool,
 }
@@ -185,6 +189,7 @@ pub fn examine(examination: &Examination<'_>) -> DoctorReport {
     let kits =
         KitKind::ALL.into_iter().filter(|kind| backends.is_empty() || backends.iter().any(|backend| kit_of(*backend) == Some(*kind)));
     sections.extend(kits.map(|kind| kits::section(kind, examination, &distribution)));
+    sections.extend(devices::section(backends, examination.devices));
     sections.push(tools::git(examination.services.git, &distribution));
     sections.push(places::store(examination.services.cache_dir));
     sections.push(places::index(examination));

@@ -129,6 +129,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         },
         cuda_from: cuda_from.as_deref(),
         ask_index: &|| provisioner.ask_index(),
+        devices: &kiln_ffi::devices,
         offline: settings.offline,
     };
     let report = signals::unless_stuck(&interrupt, printer, || doctor::examine(&examination));
