@@ -4,13 +4,20 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
+use kiln_graph::Interrupt;
 use sha2::{Digest, Sha256};
+
+use crate::process::{self, NoAnswer};
 
 /// Prints the address. pip has no command for it; the name has stood in this module since pip 10.
 const SCRIPT: &str = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)";
+
+/// How long an interpreter may think: importing pip takes a second where the disk is slow.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Asks `python` for the index that its pip has built in, without any setting of the user's.
 ///
@@ -19,11 +26,12 @@ const SCRIPT: &str = "from pip._internal.models.index import PyPI; print(PyPI.si
 pub fn ask_pip(python: &Path) -> Result<String, String> {
     let shown = python.display();
     // `-I`: neither the user's site directory nor `PYTHON*` variables play a part.
-    let output = Command::new(python)
-        .args(["-I", "-c", SCRIPT])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|cause| format!("`{shown}` cannot be started: {cause}"))?;
+    let asked = process::ask(Command::new(python).args(["-I", "-c", SCRIPT]), LIMIT, &Interrupt::new());
+    let output = asked.map_err(|failure| match failure {
+        NoAnswer::Io(cause) => format!("`{shown}` cannot be started: {cause}"),
+        NoAnswer::TooLong(limit) => format!("`{shown}` does not answer within {} s", limit.as_secs()),
+        NoAnswer::Interrupted => format!("`{shown}` was interrupted"),
+    })?;
     let answer = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if output.status.success() && !answer.is_empty() && !answer.contains(char::is_whitespace) {
         return Ok(answer);
