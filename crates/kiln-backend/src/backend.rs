@@ -6,10 +6,10 @@ use kiln_format::BackendName;
 use kiln_format::build::KernelOptions;
 use kiln_graph::{Graph, PathRef, RootName};
 use kiln_object::elf::Machine;
-use kiln_toolchain::LibraryExports;
 use kiln_toolchain::floor::FloorLink;
 use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::RuntimeNames;
+use kiln_toolchain::{Launcher, LibraryExports, Processor};
 
 use crate::compile::{CompileProfile, ObjectFile};
 use crate::error::BackendError;
@@ -77,6 +77,10 @@ pub struct Lowering<'a> {
     pub machine: Machine,
     /// The root that sources are relative to.
     pub project: RootName,
+    /// What stands in front of the compilers of units.
+    pub launcher: Option<&'a Launcher>,
+    /// The processor that compilers look at where they are told to.
+    pub processor: &'a Processor,
     /// Directories that a compiler process needs to work and that never decide its result.
     pub ambient: &'a std::collections::BTreeMap<String, std::path::PathBuf>,
     /// What the user should know of how things are compiled, and what stops nothing: lower case, without full stop.

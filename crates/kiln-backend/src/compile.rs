@@ -7,6 +7,7 @@ use kiln_toolchain::host::{Family, HostCompiler};
 
 use crate::backend::{Component, Lowering};
 use crate::error::BackendError;
+use crate::flags::{FlagList, machine_flag};
 use crate::source::Language;
 
 /// What a framework wants every unit of an extension to be compiled with, whoever compiles it.
@@ -120,10 +121,11 @@ pub fn compile_host_unit(
         Arg::from("-o"),
         Arg(vec![Piece::Own(OBJECT.to_owned())]),
     ]);
+    let program = host_program(lowering, args, Some(DEPFILE.to_owned()));
     let step = lowering.graph.add(Step {
         verb: "Compiling",
         label: source.label().to_owned(),
-        action: Action::Run(host_program(lowering, args, Some(DEPFILE.to_owned()))),
+        action: Action::Run(unit_compiler(lowering, &[(FlagList::Host, &component.cxx_flags)], program)?),
         inputs: Vec::new(),
         outputs: vec![OBJECT.to_owned()],
         weight: profile.weight.unwrap_or(PLAIN_UNIT),
@@ -137,6 +139,7 @@ pub fn host_program(lowering: &Lowering<'_>, args: Vec<Arg>, depfile: Option<Str
     let own = lowering.host.args.iter().map(|arg| Arg::from(arg.as_str()));
     Program {
         path: lowering.host.path.clone(),
+        launcher: None,
         tool: lowering.host.identity.clone(),
         args: own.chain(args).collect(),
         cwd: PathRef { root: lowering.project.clone(), path: String::new() },
@@ -145,6 +148,37 @@ pub fn host_program(lowering: &Lowering<'_>, args: Vec<Arg>, depfile: Option<Str
         depfile,
         then: Vec::new(),
     }
+}
+
+/// `program`, which compiles a unit with the author's `flags`, as it is run: behind the launcher, if there is one. Where a flag makes it
+/// look at the processor of this machine, that is part of what it is.
+///
+/// # Errors
+/// When a flag makes it look and nobody knows what it sees.
+pub fn unit_compiler(lowering: &Lowering<'_>, flags: &[(FlagList, &[String])], program: Program) -> Result<Program, BackendError> {
+    let own = (FlagList::Host, lowering.host.args.as_slice());
+    let looking = flags.iter().chain([&own]).find_map(|(list, flags)| machine_flag(*list, flags));
+    let processor = match looking {
+        None => None,
+        Some(flag) => Some(
+            lowering
+                .processor
+                .identity()
+                .ok_or_else(|| BackendError::UnknownProcessor { flag, file: lowering.processor.file().to_owned() })?,
+        ),
+    };
+    let mut program = program;
+    let parts = [processor, lowering.launcher.map(|launcher| launcher.identity.as_str())];
+    for (name, part) in ["processor", "launcher"].into_iter().zip(parts) {
+        if let Some(part) = part {
+            program.tool = blake3::hash(format!("{}\n{name} {part}", program.tool).as_bytes()).to_hex().to_string();
+        }
+    }
+    if let Some(launcher) = lowering.launcher {
+        program.launcher = Some(launcher.path.clone());
+        program.ambient.extend(launcher.ambient.clone());
+    }
+    Ok(program)
 }
 
 /// The environment that may decide a result, the same for everyone: messages in one language, and a fixed time for

@@ -47,6 +47,15 @@ pub enum BackendError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A flag makes the compiler look at the processor of this machine, and nothing says which one that is: what was made on another machine
+    /// could be taken for it.
+    #[error("`{flag}` compiles for the processor of this machine, and `{}` does not say which one that is", file.display())]
+    UnknownProcessor {
+        /// The flag.
+        flag: String,
+        /// Where the answer should be.
+        file: std::path::PathBuf,
+    },
     /// The step graph refused a step: a fault of Kiln.
     #[error("internal error in the step graph")]
     Graph(#[from] kiln_graph::GraphError),
@@ -61,6 +70,7 @@ impl BackendError {
             Self::CxxLevel { .. } => {
                 Some("leave the flag out to take the level that torch itself uses, or stay below that torch with `torch.maxver`".to_owned())
             }
+            Self::UnknownProcessor { .. } => Some("name the processor, as in `-march=x86-64-v3`".to_owned()),
             Self::ToolkitFlag { .. } | Self::Graph(_) => None,
         }
     }

@@ -15,7 +15,9 @@ mod source;
 mod torch;
 
 pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, WrongCode};
-pub use compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit, fixed_environment, host_program, shows_arguments};
+pub use compile::{
+    CompileProfile, ObjectFile, UnitSource, compile_host_unit, fixed_environment, host_program, shows_arguments, unit_compiler,
+};
 pub use error::BackendError;
 pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
 pub use framework::Framework;
@@ -29,6 +31,6 @@ pub use kiln_object::elf::Machine;
 pub use kiln_object::{Error as ObjectError, elf, fatbin};
 pub use kiln_toolchain::discover;
 pub use kiln_toolchain::host::{Family, HostCompiler};
-pub use kiln_toolchain::{LibraryExports, NameSet};
+pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor};
 pub use source::{Language, SourceKind, classify_source};
 pub use torch::TorchFramework;

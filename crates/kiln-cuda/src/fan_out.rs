@@ -18,12 +18,12 @@
 use std::sync::Arc;
 
 use kiln_backend::{
-    Action, Arg, BackendError, Builtin, BuiltinError, Call, Input, Lowering, Machine, ObjectFile, OutputRef, PathRef, Piece, Program,
-    ResourceClass, Scope, Step, StepId, Weight, elf, fixed_environment, shows_arguments, write_file,
+    Action, Arg, BackendError, Builtin, BuiltinError, Call, FlagList, Input, Lowering, Machine, ObjectFile, OutputRef, PathRef, Piece,
+    Program, ResourceClass, Scope, Step, StepId, Weight, elf, fixed_environment, shows_arguments, unit_compiler, write_file,
 };
 
 use crate::dry_run::{File, NAME, PIECE, Parts, SOURCE, TOOLKIT, Word, program};
-use crate::lower::{Unit, host_file, relative_text};
+use crate::lower::{Unit, host_file, own_flags, relative_text};
 
 const DEPFILE: &str = "unit.d";
 const PREPROCESSED: &str = "unit.ii";
@@ -79,7 +79,7 @@ impl Fan<'_, '_> {
     fn split(&self, lowering: &mut Lowering<'_>) -> Result<StepId, BackendError> {
         let cudafe = self.parts.cudafe.iter().map(|word| self.arg(word, &|file| file_name(file).map(Arg::from))).collect();
         let call = self.call(&self.parts.programs, "cudafe++", cudafe);
-        let program = Program { then: vec![call], ..self.host_program(lowering, &self.parts.preprocess, &|_| scratch()) };
+        let program = Program { then: vec![call], ..self.host_program(lowering, &self.parts.preprocess, &|_| scratch())? };
         let outputs = vec![HOST_CODE.to_owned(), MODULE_ID.to_owned()];
         let step = step("Splitting", &self.unit.source.path, program, outputs, self.host_weight());
         Ok(lowering.graph.add(self.reads_source(step))?)
@@ -107,7 +107,7 @@ impl Fan<'_, '_> {
             cubins => cubins.iter().map(|(arch, _)| arch.as_str()).collect::<Vec<_>>().join(", "),
         };
         let label = format!("{} ({arch})", self.unit.source.path);
-        let program = Program { then, ..self.host_program(lowering, &pass.preprocess, &|_| scratch()) };
+        let program = Program { then, ..self.host_program(lowering, &pass.preprocess, &|_| scratch())? };
         let step = step("Compiling", &label, program, outputs, self.device_weight());
         Ok(lowering.graph.add(self.reads_source(step))?)
     }
@@ -127,6 +127,7 @@ impl Fan<'_, '_> {
         let toolkit = self.unit.toolkit;
         let program = Program {
             path: program(toolkit, &self.parts.programs, "fatbinary"),
+            launcher: None,
             tool: toolkit.identity.clone(),
             args: self.parts.fatbinary.iter().map(|word| self.arg(word, &own)).collect(),
             cwd: PathRef { root: lowering.project.clone(), path: String::new() },
@@ -174,7 +175,7 @@ impl Fan<'_, '_> {
             File::Object => Some(Arg(vec![Piece::Own(OBJECT.to_owned())])),
             _ => None,
         };
-        let mut program = self.host_program(lowering, &self.parts.host, &own);
+        let mut program = self.host_program(lowering, &self.parts.host, &own)?;
         program.args.extend(includes.iter().flat_map(|step| [Arg::from("-iquote"), Arg(vec![Piece::OutputDir(step.clone())])]));
         Ok(lowering.graph.add(step("Compiling", &self.unit.source.path, program, vec![OBJECT.to_owned()], self.host_weight()))?)
     }
@@ -185,11 +186,12 @@ impl Fan<'_, '_> {
     }
 
     /// A run of the host compiler, with a depfile.
-    fn host_program(&self, lowering: &Lowering<'_>, words: &[Word], own: &dyn Fn(&File) -> Option<Arg>) -> Program {
+    fn host_program(&self, lowering: &Lowering<'_>, words: &[Word], own: &dyn Fn(&File) -> Option<Arg>) -> Result<Program, BackendError> {
         let mut args = self.scoped(words, own);
         args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
-        Program {
+        let program = Program {
             path: host_file(lowering),
+            launcher: None,
             tool: lowering.host.identity.clone(),
             args,
             cwd: PathRef { root: lowering.project.clone(), path: String::new() },
@@ -197,7 +199,8 @@ impl Fan<'_, '_> {
             ambient: lowering.ambient.clone(),
             depfile: Some(DEPFILE.to_owned()),
             then: Vec::new(),
-        }
+        };
+        unit_compiler(lowering, &[(FlagList::Nvcc, &own_flags(self.unit))], program)
     }
 
     fn call(&self, dir: &str, name: &str, args: Vec<Arg>) -> Call {

@@ -4,11 +4,12 @@
 //! relative paths; the path that it hashes into the names of what stands in anonymous namespaces is given to `cudafe++` and `cicc`
 //! as the relative one; temporary files lie beside the object, so that their names, which end up in the object, hold no process id.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use kiln_backend::{
-    Action, Arg, BackendError, CompileProfile, Component, CudaCapability, CudaSuffix, Input, Lowering, MajorMinor, ObjectFile, OutputRef,
-    PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, fixed_environment,
+    Action, Arg, BackendError, CompileProfile, Component, CudaCapability, CudaSuffix, FlagList, Input, KernelOptions, Lowering, MajorMinor,
+    ObjectFile, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, fixed_environment,
+    unit_compiler,
 };
 
 use crate::dry_run::{Answer, Asked, DryRuns, NAME, PIECE, has_placeholder};
@@ -50,7 +51,8 @@ pub(crate) struct Unit<'a> {
 pub(crate) fn compile(lowering: &mut Lowering<'_>, unit: &Unit<'_>, dry_runs: Option<&DryRuns>) -> Result<Vec<ObjectFile>, BackendError> {
     lowering.graph.bind_root(unit.toolkit.root.clone(), unit.toolkit.binding.clone())?;
     // The code of several units is joined by a link of its own, which knows objects that nvcc made alone.
-    if let Some(dry_runs) = dry_runs.filter(|_| !unit.flags.relocatable) {
+    // A launcher knows nvcc, if anything of this.
+    if let Some(dry_runs) = dry_runs.filter(|_| !unit.flags.relocatable && lowering.launcher.is_none()) {
         let args = arguments(lowering, unit, NAME);
         let (texts, pieces) = with_placeholders(&args);
         let asked = Asked {
@@ -90,16 +92,26 @@ fn compile_plainly(lowering: &mut Lowering<'_>, unit: &Unit<'_>) -> Result<Objec
     args.extend(arguments(lowering, unit, &canonical(&source.path)));
     args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
     args.extend([Arg::from("-c"), relative(source), Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])]);
+    let program =
+        unit_compiler(lowering, &[(FlagList::Nvcc, &own_flags(unit))], program(lowering, toolkit, args, Some(DEPFILE.to_owned())))?;
     let step = lowering.graph.add(Step {
         verb: "Compiling",
         label: source.path.clone(),
-        action: Action::Run(program(lowering, toolkit, args, Some(DEPFILE.to_owned()))),
+        action: Action::Run(program),
         inputs: vec![Input::File((*source).clone())],
         outputs: vec![OBJECT.to_owned()],
         weight: weight(profile, capabilities.len()),
         resource: ResourceClass::Cpu,
     })?;
     Ok(ObjectFile { output: OutputRef { step, name: OBJECT.to_owned() }, source: source.path.clone() })
+}
+
+/// The author's flags for device code, as written.
+pub(crate) fn own_flags(unit: &Unit<'_>) -> Vec<String> {
+    match &unit.component.options {
+        Some(KernelOptions::Cuda { flags, .. }) => flags.iter().map(|flag| flag.value.clone()).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// What nvcc is given for a unit called `name`, but for the host compiler, the source and the files that it makes.
@@ -217,8 +229,7 @@ pub(crate) fn device_link(
 
 /// The host compiler's own file; nvcc takes no launcher.
 pub(crate) fn host_file(lowering: &Lowering<'_>) -> PathBuf {
-    let behind_launcher = lowering.host.args.first().map(Path::new).filter(|path| path.is_absolute());
-    behind_launcher.unwrap_or(&lowering.host.path).to_owned()
+    lowering.host.behind_launcher().unwrap_or(&lowering.host.path).to_owned()
 }
 
 /// The host compiler as a file of an immutable root: it counts by what it is, not by where it is.
@@ -259,6 +270,7 @@ fn program(lowering: &Lowering<'_>, toolkit: &CudaToolkit, args: Vec<Arg>, depfi
     let tool = blake3::hash(format!("{}\n{}", toolkit.identity, lowering.host.identity).as_bytes()).to_hex().to_string();
     Program {
         path: toolkit.nvcc.clone(),
+        launcher: None,
         tool,
         args,
         cwd: PathRef { root: lowering.project.clone(), path: String::new() },

@@ -15,7 +15,9 @@
 //! | scope of an argument | yes | | the cache asks when it matters; a step is what its description says |
 //! | names that must not appear where the program looked in vain | no | yes | a new header in front of another, `__has_include` |
 //! | `tool` identity of the program | yes | | another compiler makes other objects; a replaced one under the same path has another identity |
-//! | path of the program | no | no | equal tools in different places are the same tool |
+//! | content of a launcher in front of it | in `tool` | | what comes through it is believed only by those who use it |
+//! | processor of the machine | in `tool`, where arguments say `native` | | `-march=native`, `-mtune=native` and `-mcpu=native` make other code on another one; all others do not look at it. It counts by what the kernel says of it (maker, family, model, stepping, cache size, features), which is what compilers go by |
+//! | path of the program or of its launcher | no | no | equal tools in different places are the same tool |
 //! | name, version and key of a builtin | yes | | they stand for its code and its parameters |
 //! | outputs and depfile, by name | yes | | |
 //! | content of the outputs | no | yes | a missing or altered output is made again |
@@ -38,6 +40,8 @@
 //!   `trace.rs`.
 //! - A program that reads a file and does not say so, in arguments or depfile, has an input that nobody knows.
 //! - A program that embeds the path of its own output makes different bytes in each run.
+//! - A launcher that is a script counts by its own text, not by that of what it calls.
+//! - A feature of the processor that the kernel has no name for is not seen.
 //! - The digest is cut to 128 bits: enough against accidents, and nobody gains by forging a step of his own.
 
 use std::collections::BTreeMap;

@@ -46,7 +46,7 @@ pub enum PlanAction {
         program: String,
         /// Identity of the program.
         tool: String,
-        /// Arguments, the program's file name first.
+        /// Arguments, the program's file name first, behind that of its launcher where it has one.
         argv: Vec<String>,
         /// Working directory.
         cwd: String,
@@ -114,7 +114,7 @@ pub(crate) fn action(action: &Action) -> PlanAction {
         Action::Run(program) => PlanAction::Run {
             program: program.path.display().to_string(),
             tool: program.tool.clone(),
-            argv: argv(&program.path, &program.args),
+            argv: program.launcher.iter().map(|path| name(path)).chain(argv(&program.path, &program.args)).collect(),
             cwd: path(&program.cwd),
             env: program.env.iter().map(|(name, value)| format!("{name}={}", arg(value))).collect(),
             then: program.then.iter().map(|call| argv(&call.path, &call.args)).collect(),
@@ -123,9 +123,12 @@ pub(crate) fn action(action: &Action) -> PlanAction {
     }
 }
 
+fn name(program: &Path) -> String {
+    program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
+}
+
 fn argv(program: &Path, args: &[Arg]) -> Vec<String> {
-    let name = program.file_name().unwrap_or(program.as_os_str());
-    std::iter::once(name.to_string_lossy().into_owned()).chain(args.iter().map(arg)).collect()
+    std::iter::once(name(program)).chain(args.iter().map(arg)).collect()
 }
 
 fn inputs(step: &crate::step::Step) -> Vec<String> {

@@ -335,18 +335,22 @@ impl<'a> Run<'a> {
 
     /// Runs the programs of a step, one after the other.
     fn run_program(&self, program: &Program, room: &Room, used: &mut Used) -> Result<(), Failure> {
+        if self.interrupt.is_set() {
+            return Err(Failure::Interrupted);
+        }
         let out = room.out_dir();
-        let started = |path: &Path, args: &[Arg]| {
-            let mut command = Command::new(path);
+        let started = |launcher: Option<&PathBuf>, path: &PathBuf, args: &[Arg]| {
+            let mut command = Command::new(launcher.unwrap_or(path));
+            command.args(launcher.map(|_| path));
             command.args(args.iter().map(|arg| self.arg(arg, &out)));
             command.env_clear().env("TMPDIR", room.tmp_dir());
             command.envs(&program.ambient);
             command.envs(program.env.iter().map(|(name, value)| (name, self.arg(value, &out))));
             command
         };
-        self.run_one(started(&program.path, &program.args), &self.places.resolve(&program.cwd), room, used)?;
+        self.run_one(started(program.launcher.as_ref(), &program.path, &program.args), &self.places.resolve(&program.cwd), room, used)?;
         for call in &program.then {
-            let mut command = started(&call.path, &call.args);
+            let mut command = started(None, &call.path, &call.args);
             command.envs(call.env.iter().map(|(name, value)| (name, self.arg(value, &out))));
             self.run_one(command, &out, room, used)?;
         }
@@ -357,7 +361,8 @@ impl<'a> Run<'a> {
         let log = io("write to the log in", &self.work_dir.tmp_dir());
         command.current_dir(cwd).process_group(0);
         command.stdin(Stdio::null()).stdout(room.log().map_err(&log)?).stderr(room.log().map_err(&log)?);
-        if self.interrupt.is_set() {
+        // A step that is let end is let end whole.
+        if self.interrupt.is_stop() {
             return Err(Failure::Interrupted);
         }
         let ended = self.interrupt.groups().run(&mut command).map_err(|error| {
@@ -386,7 +391,8 @@ impl<'a> Run<'a> {
             let args = args.iter().map(|arg| self.arg(arg, &own).to_string_lossy().into_owned());
             std::iter::once(path.display().to_string()).chain(args).collect::<Vec<_>>()
         };
-        let mut command = words(&program.path, &program.args);
+        let mut command: Vec<String> = program.launcher.iter().map(|path| path.display().to_string()).collect();
+        command.extend(words(&program.path, &program.args));
         if !program.then.is_empty() {
             command.extend(["&&".to_owned(), "cd".to_owned(), own.display().to_string()]);
         }

@@ -119,6 +119,7 @@ mod tests {
         let cwd = PathRef { root: root.clone(), path: String::new() };
         let program = Program {
             path: PathBuf::from("/cc"),
+            launcher: None,
             tool: String::new(),
             args,
             cwd,

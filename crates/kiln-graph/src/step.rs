@@ -193,7 +193,10 @@ pub enum Input {
 pub struct Program {
     /// The program file, absolute. Its path is no part of the step's identity; [`Program::tool`] is.
     pub path: PathBuf,
-    /// Identity of the program: a digest that changes when the tool does.
+    /// A program that is started in its place, with `path` and the arguments as arguments. Its path is no part of the identity either.
+    pub launcher: Option<PathBuf>,
+    /// Identity of the program: a digest that changes when the tool does, when its launcher does, and when what it looks at of the
+    /// machine does, where arguments make it look.
     pub tool: String,
     /// Arguments, without the program itself.
     pub args: Vec<Arg>,

@@ -67,6 +67,7 @@ fn compile(header: &StepId) -> Step {
         label: "cpu/relu.cpp".to_owned(),
         action: Action::Run(Program {
             path: PathBuf::from("/usr/bin/g++-12"),
+            launcher: None,
             tool: "gcc 12.2.0".to_owned(),
             args,
             cwd: path("project", ""),

@@ -61,6 +61,27 @@ impl FileState {
     }
 }
 
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    files: Vec<FileState>,
+    digest: String,
+}
+
+/// The digest that `make` makes of `files`: what the file `cache` keeps, as long as every one of them is as it was then.
+pub(crate) fn digest_of(cache: &Path, files: Vec<FileState>, make: impl FnOnce() -> std::io::Result<String>) -> std::io::Result<String> {
+    let kept: Option<Kept> = std::fs::read(cache).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    if let Some(kept) = kept.filter(|kept| kept.files == files) {
+        return Ok(kept.digest);
+    }
+    let digest = make()?;
+    FileState::outlast_clock_step(&files);
+    if files.iter().all(FileState::is_unchanged) {
+        // Making it again is slower and not wrong.
+        let _unkept = write(cache, &serde_json::to_vec(&Kept { files, digest: digest.clone() }).unwrap_or_default());
+    }
+    Ok(digest)
+}
+
 /// Writes a file whole: under another name first. Makes its directory.
 pub(crate) fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));

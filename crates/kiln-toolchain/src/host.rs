@@ -83,6 +83,13 @@ pub struct HostCompiler {
     pub accepts_no_gnu_unique: bool,
 }
 
+impl HostCompiler {
+    /// The compiler itself, where it was chosen with a launcher in front, which [`HostCompiler::path`] is then.
+    pub fn behind_launcher(&self) -> Option<&Path> {
+        self.args.first().map(Path::new).filter(|path| path.is_absolute())
+    }
+}
+
 /// A found compiler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {

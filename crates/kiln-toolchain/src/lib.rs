@@ -13,11 +13,13 @@ pub mod headers;
 pub mod host;
 mod http;
 mod index;
+mod launcher;
 pub mod make_catalog;
 mod names;
 mod network;
 mod part;
 mod process;
+mod processor;
 mod provision;
 mod store;
 pub mod stubs;
@@ -38,11 +40,13 @@ pub use http::{
     AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Netrc, Pieces, Proxies, Request, Response, RetryPolicy, Slowest, Transport,
     Trust, UreqTransport,
 };
+pub use launcher::{Launcher, LauncherError};
 pub use names::{
     CodedSet, LibraryExports, NameSet, NamesError, PythonVersion, added_to_stable_abi, decode as decode_names, is_of_python, is_of_runtime,
 };
 pub use network::{FoundWheel, Network, WantedWheel};
 pub use part::{Members, Part, Terms, WheelPin};
+pub use processor::Processor;
 pub use provision::{
     Availability, Collected, DamagedEntry, OfferedTorch, PinnedTorch, ProvisionOptions, Provisioner, StoreEntry, StoredTree,
 };

@@ -23,7 +23,7 @@ use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Vers
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer, Outcome};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{Availability, CudaUse, LibraryExports, Provisioner, TorchToolchain};
+use kiln_toolchain::{Availability, CudaUse, Launcher, LibraryExports, Processor, Provisioner, TorchToolchain};
 
 use self::unobjected::Unobjected;
 use crate::backends::Backends;
@@ -48,6 +48,9 @@ use crate::replace;
 use crate::stale::Stale;
 
 pub use load::Loader;
+
+/// Where Linux says what the processor is.
+const CPUINFO: &str = "/proc/cpuinfo";
 
 /// A project whose configuration was checked, and the matrix that it is built for.
 #[derive(Debug)]
@@ -172,6 +175,8 @@ pub struct Services<'a> {
     pub torch: TorchSource,
     /// Gives the host compiler.
     pub host: &'a HostSource<'a>,
+    /// What stands in front of the compilers of units.
+    pub launcher: Option<Launcher>,
     /// The CUDA toolkits.
     pub cuda: CudaToolkits<'a>,
     /// How to ask git.
@@ -280,6 +285,9 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     }
     let compiled = || selection.variants.iter().filter(|selected| selected.kind != Kind::Noarch);
     let host = if compiled().next().is_some() { Some((services.host)()?) } else { None };
+    if let (Some(launcher), Some(compiler)) = (&services.launcher, host.as_ref().and_then(HostCompiler::behind_launcher)) {
+        return Err(BuildError::TwoLaunchers { launcher: launcher.path.clone(), compiler: compiler.to_owned() });
+    }
     let mut torch = BTreeMap::new();
     for release in compiled().filter_map(Selected::torch).map(|used| used.release).collect::<BTreeSet<_>>() {
         let toolchain = match &services.torch {
@@ -316,6 +324,8 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         backends: &backends,
         torch: &torch,
         floor: floor.as_ref(),
+        launcher: services.launcher.as_ref(),
+        processor: &Processor::described_by(CPUINFO),
         ambient: services.ambient,
     })?;
     let runtime = load::runtime(&selection.variants, &options, services)?;

@@ -74,6 +74,14 @@ pub enum BuildError {
         /// The directory.
         path: PathBuf,
     },
+    /// `--launcher` beside a compiler that was chosen with a launcher of its own.
+    #[error("`{}` cannot stand in front of `{}`, which has a launcher of its own", launcher.display(), compiler.display())]
+    TwoLaunchers {
+        /// What `--launcher` names.
+        launcher: PathBuf,
+        /// The compiler.
+        compiler: PathBuf,
+    },
     /// nvcc does not get along with the name of a directory.
     #[error("nvcc does not work below `{}`: its parts do not take `{letter}` in a path", path.display())]
     CudaPath {
@@ -181,6 +189,7 @@ impl BuildError {
             Self::Host(HostError::None { .. }) => "no-compiler",
             Self::Host(HostError::Io { .. }) => "store",
             Self::Host(_) => "host-compiler",
+            Self::TwoLaunchers { .. } => "launcher",
             Self::CudaPath { .. } => "cuda-path",
             Self::EmptyCudaDirectory { .. } | Self::NoCuda { .. } | Self::Cuda(_) => "no-cuda-toolkit",
             Self::Floor(_) => "internal",
@@ -204,6 +213,7 @@ impl BuildError {
             Self::NothingSelected { .. } => Some("`kiln list-variants --reasons` shows what there is".to_owned()),
             Self::Toolchain(error) => error.hint(),
             Self::Host(error) => error.hint(),
+            Self::TwoLaunchers { .. } => Some("leave out one of the two: `--launcher`, or the one in `--cxx` or `CXX`".to_owned()),
             Self::CudaPath { .. } => Some("rename the directory, or build a copy in another one".to_owned()),
             Self::NoCuda { hint, .. } => Some(hint.clone()),
             Self::Cuda(error) => error.hint(),

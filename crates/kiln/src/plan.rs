@@ -12,10 +12,10 @@ use kiln_backend::{
 use kiln_format::variant::Compute;
 use kiln_format::{BackendName, Build, Dependency, OpsId, ProjectPath, Spanned, Version};
 use kiln_graph::{Graph, GraphError, OutputRef, PathRef, RootBinding, RootKind, RootName};
-use kiln_toolchain::TorchToolchain;
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::RuntimeNames;
+use kiln_toolchain::{Launcher, Processor, TorchToolchain};
 use thiserror::Error;
 
 use crate::backends::{Backends, is_compiled};
@@ -45,6 +45,10 @@ pub struct PlanRequest<'a> {
     pub torch: &'a BTreeMap<Version, TorchToolchain>,
     /// The floor that links keep to; none to take what the host has.
     pub floor: Option<&'a Arc<Floor>>,
+    /// What stands in front of the compilers of units.
+    pub launcher: Option<&'a Launcher>,
+    /// The processor that compilers look at where they are told to.
+    pub processor: &'a Processor,
     /// Directories that a compiler process needs to work and that never decide its result.
     pub ambient: &'a BTreeMap<String, PathBuf>,
 }
@@ -142,6 +146,7 @@ impl PlanError {
                 BackendError::CxxLevel { .. } => "cxx-level",
                 BackendError::Architectures { .. } => "no-architecture",
                 BackendError::ToolkitFlag { .. } => "toolkit-flag",
+                BackendError::UnknownProcessor { .. } => "unknown-processor",
                 BackendError::HostLimit { .. } => "host-compiler-limit",
                 BackendError::Graph(_) => "internal",
             },
@@ -218,6 +223,8 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                     floor: request.floor.map(|floor| floor.link()),
                     machine,
                     project: project.clone(),
+                    launcher: request.launcher,
+                    processor: request.processor,
                     ambient: request.ambient,
                     notes: Vec::new(),
                 };

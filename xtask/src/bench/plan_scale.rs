@@ -13,7 +13,7 @@ use kiln_format::variant::{ArchFramework, Cpu, Os, Variant};
 use kiln_format::{BackendName, MajorMinor, OpsId, Version};
 use kiln_graph::{PathRef, RootBinding, RootKind, RootName};
 use kiln_toolchain::host::{Family, HostCompiler, HostRuntime};
-use kiln_toolchain::{CxxLevel, LibraryExports, NameSet, Provider, TorchToolchain};
+use kiln_toolchain::{CxxLevel, LibraryExports, NameSet, Processor, Provider, TorchToolchain};
 
 use super::timing::Spread;
 use crate::workspace::{self, Workspace};
@@ -103,6 +103,8 @@ pub(super) fn here(units: usize, variants: usize, shared: bool) -> anyhow::Resul
         backends: &Backends::default(),
         torch: &torch,
         floor: None,
+        launcher: None,
+        processor: &Processor::described_by("/proc/cpuinfo"),
         ambient: &BTreeMap::new(),
     };
     let mut times = Vec::new();

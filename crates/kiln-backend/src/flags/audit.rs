@@ -70,6 +70,13 @@ pub fn audit_flags<T: AsRef<str>>(list: FlagList, flags: &[T]) -> Vec<FlagRemark
     remarks
 }
 
+/// The first of `flags` that makes code for the machine that compiles, as it would be shown.
+pub(crate) fn machine_flag<T: AsRef<str>>(list: FlagList, flags: &[T]) -> Option<String> {
+    let remarks = audit_flags(list, flags);
+    let found = remarks.iter().find(|remark| matches!(remark.fault, FlagFault::MachineBound { .. }))?;
+    Some(flags.get(found.at)?.as_ref().to_owned())
+}
+
 /// Looks at one entry. True when `next` is its value.
 fn entry(list: FlagList, at: usize, flag: &str, next: Option<&str>, say: &mut dyn FnMut(usize, FlagFault)) -> bool {
     if let Some(fault) = shape(flag) {

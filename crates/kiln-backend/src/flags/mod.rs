@@ -10,5 +10,6 @@ mod audit;
 mod level;
 mod table;
 
+pub(crate) use audit::machine_flag;
 pub use audit::{FlagFault, FlagList, FlagRemark, audit_flags};
 pub use level::user_cxx_level;

@@ -80,6 +80,7 @@ impl Project {
     pub(crate) fn program(&self, args: Vec<Arg>) -> Program {
         Program {
             path: self.helper.clone(),
+            launcher: None,
             tool: "recorder 1".to_owned(),
             args,
             cwd: path(""),

@@ -6,16 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
-use serde::{Deserialize, Serialize};
 
 use super::find::{Candidate, is_header};
-use crate::file_state::{self, FileState};
-
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    files: Vec<FileState>,
-    identity: String,
-}
+use crate::file_state::{FileState, digest_of};
 
 /// The digest of a kit's parts and of its header trees, as lower-case hexadecimal text. It is kept in `cache_dir` and believed for as
 /// long as every file has the same size, times and inode.
@@ -27,22 +20,13 @@ pub fn identity(kit: &Candidate, cache_dir: &Path) -> io::Result<String> {
     let states = files.values().map(|path| FileState::now(path)).collect::<io::Result<Vec<_>>>()?;
     let key = HEXLOWER.encode(blake3::hash(kit.root.as_os_str().as_encoded_bytes()).as_bytes());
     let cache = cache_dir.join(format!("kit-{}-{}.json", kit.kind.as_str(), key.get(..32).unwrap_or(&key)));
-    let kept: Option<Kept> = fs::read(&cache).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    if let Some(kept) = kept.filter(|kept| kept.files == states) {
-        return Ok(kept.identity);
-    }
-    let mut hasher = blake3::Hasher::new();
-    for (name, path) in &files {
-        hasher.update(name.as_bytes()).update(b"\0").update(content(path)?.as_bytes());
-    }
-    let identity = HEXLOWER.encode(hasher.finalize().as_bytes());
-    FileState::outlast_clock_step(&states);
-    if states.iter().all(FileState::is_unchanged) {
-        // Hashing again is slower and not wrong.
-        let _unkept =
-            file_state::write(&cache, &serde_json::to_vec(&Kept { files: states, identity: identity.clone() }).unwrap_or_default());
-    }
-    Ok(identity)
+    digest_of(&cache, states, || {
+        let mut hasher = blake3::Hasher::new();
+        for (name, path) in &files {
+            hasher.update(name.as_bytes()).update(b"\0").update(content(path)?.as_bytes());
+        }
+        Ok(HEXLOWER.encode(hasher.finalize().as_bytes()))
+    })
 }
 
 /// Every file that counts, by its name in the kit.

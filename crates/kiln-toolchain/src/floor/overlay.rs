@@ -59,6 +59,7 @@ pub(super) fn steps(
             label: shim.source.to_owned(),
             action: Action::Run(Program {
                 path: host.path.clone(),
+                launcher: None,
                 tool: host.identity.clone(),
                 args,
                 cwd: PathRef { root: cwd.clone(), path: String::new() },

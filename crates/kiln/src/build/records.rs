@@ -47,6 +47,13 @@ pub(super) fn variant(
         let licenses = BTreeMap::new();
         toolchains.insert("cxx".to_owned(), ToolchainRecord { provider: "system".to_owned(), version: by.clone(), identity, licenses });
     }
+    if variant.extension.is_some()
+        && let Some(launcher) = &services.launcher
+    {
+        let version = launcher.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (provider, identity, licenses) = ("system".to_owned(), launcher.identity.clone(), BTreeMap::new());
+        toolchains.insert("launcher".to_owned(), ToolchainRecord { provider, version, identity, licenses });
+    }
     if let Some(torch) = torch {
         let provider = match torch.provider {
             Provider::Wheel { .. } => "wheel",

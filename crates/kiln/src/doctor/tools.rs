@@ -1,7 +1,5 @@
 //! The programs of the machine itself: compilers, Pythons, git.
 
-use std::path::Path;
-
 use kiln_toolchain::discover::{Distribution, Need, PythonLayout, compilers as found_compilers, pythons as found_pythons};
 use kiln_toolchain::host::{Family, HostCompiler, HostError};
 use kiln_toolchain::system::SystemError;
@@ -18,9 +16,8 @@ pub(super) fn compilers(examination: &Examination<'_>, distribution: &Distributi
     let chosen_path = match &chosen {
         Ok(host) => {
             // Behind a launcher the compiler itself is the first argument.
-            let launched = host.args.first().map(Path::new).filter(|first| first.is_absolute());
             items.push(compiler(host, State::Taken));
-            Some(launched.unwrap_or(&host.path).to_owned())
+            Some(host.behind_launcher().unwrap_or(&host.path).to_owned())
         }
         Err(error) => {
             items.push(failed(error, distribution));

@@ -11,7 +11,7 @@ use kiln_format::{BackendName, OpsId, Version};
 use kiln_graph::{PathRef, PlanAction, RootBinding, RootKind, RootName};
 use kiln_toolchain::floor::{Floor, FloorLevel};
 use kiln_toolchain::host::{Family, HostCompiler, HostRuntime};
-use kiln_toolchain::{CxxLevel, LibraryExports, NameSet, Provider, TorchToolchain};
+use kiln_toolchain::{CxxLevel, Launcher, LibraryExports, NameSet, Processor, Provider, TorchToolchain};
 
 use super::{BuildPlan, PlanError, PlanRequest, plan};
 use crate::backends::Backends;
@@ -60,6 +60,8 @@ struct Setup<'a> {
     family: Family,
     csrc: bool,
     floor: bool,
+    launcher: Option<Launcher>,
+    cpuinfo: PathBuf,
 }
 
 impl Default for Setup<'_> {
@@ -70,6 +72,8 @@ impl Default for Setup<'_> {
             family: Family::Gnu,
             csrc: false,
             floor: false,
+            launcher: None,
+            cpuinfo: PathBuf::from("/nowhere"),
         }
     }
 }
@@ -101,6 +105,8 @@ impl Setup<'_> {
             backends: &Backends::default(),
             torch: &torches.into_iter().map(|(release, level)| (version(release), torch(release, level))).collect(),
             floor: self.floor.then_some(&floor),
+            launcher: self.launcher.as_ref(),
+            processor: &Processor::described_by(&self.cpuinfo),
             ambient: &BTreeMap::new(),
         })
     }
@@ -320,4 +326,62 @@ fn a_link_keeps_to_the_floor() {
     --version-script={Generating: exports.map}/exports.map
     -Wl,-z,noexecstack
     ");
+}
+
+/// The steps of a plan by label: identity of the program, and how the command begins.
+fn tools(setup: &Setup<'_>) -> BTreeMap<String, (String, Vec<String>)> {
+    let of = |action| match action {
+        PlanAction::Run { tool, argv, .. } => Some((tool, argv.into_iter().take_while(|arg| !arg.starts_with('-')).collect())),
+        PlanAction::Builtin { .. } => None,
+    };
+    setup.plan(&[TORCH_213]).unwrap().graph.plan().steps.into_iter().filter_map(|step| Some((step.label, of(step.action)?))).collect()
+}
+
+#[test]
+fn a_launcher_stands_in_front_of_units_and_counts_by_its_content() {
+    let launcher = |path: &str, identity: &str| Launcher {
+        path: PathBuf::from(path),
+        identity: identity.to_owned(),
+        ambient: BTreeMap::from([("FRONT_DIR".to_owned(), PathBuf::from("/f"))]),
+    };
+    let with = |launcher: Launcher| tools(&Setup { launcher: Some(launcher), ..Setup::default() });
+    let (without, one) = (tools(&Setup::default()), with(launcher("/usr/bin/front", "1")));
+    assert_eq!(without.len(), 4);
+    for (label, (tool, start)) in &without {
+        let (launched_tool, launched) = &one[label];
+        // What is linked is not compiled.
+        let is_unit = label.ends_with(".cpp") || label.ends_with(".c");
+        assert_eq!((launched.len(), launched.last(), tool != launched_tool), (1 + usize::from(is_unit), start.last(), is_unit), "{label}");
+        assert_eq!(launched[0], if is_unit { "front" } else { "c++" });
+    }
+    assert_eq!(with(launcher("/opt/bin/front", "1")), one);
+    assert_ne!(with(launcher("/usr/bin/front", "2"))["cpu/k.cpp"].0, one["cpu/k.cpp"].0);
+}
+
+#[test]
+fn the_processor_counts_where_a_flag_asks_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let cpuinfo = |model: &str| {
+        let file = dir.path().join(model);
+        fs::write(&file, format!("processor\t: 0\nvendor_id\t: GenuineIntel\nmodel\t\t: {model}\nflags\t\t: fpu sse2\n\n")).unwrap();
+        file
+    };
+    let kernel = |flag: &str| format!("[kernel.k]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"cpu/k.cpp\"]\ncxx-flags = [{flag}]");
+    for flag in ["\"-march=native\"", "\"-mtune=native\"", "\"-mcpu=native\"", "\"-O2\", \"-march=native\""] {
+        let kernels = kernel(flag);
+        let on = |model: &str| tools(&Setup { kernels: &kernels, cpuinfo: cpuinfo(model), ..Setup::default() });
+        let (one, other) = (on("85"), on("143"));
+        assert_ne!(one["cpu/k.cpp"].0, other["cpu/k.cpp"].0, "{flag}");
+        // Units without the flag are the same everywhere.
+        assert_eq!(one["ext/binding.cpp"], other["ext/binding.cpp"]);
+        assert_eq!(one["ext/binding.cpp"], tools(&Setup::default())["ext/binding.cpp"]);
+        assert_eq!(on("85"), one);
+    }
+    let plain = kernel("\"-march=x86-64-v3\"");
+    let plain = |model: &str| tools(&Setup { kernels: &plain, cpuinfo: cpuinfo(model), ..Setup::default() });
+    assert_eq!(plain("85"), plain("143"));
+    let kernels = kernel("\"-march=native\"");
+    let error = Setup { kernels: &kernels, ..Setup::default() }.plan(&[TORCH_213]).unwrap_err();
+    assert_eq!((error.code(), error.hint().is_some()), ("unknown-processor", true));
+    insta::assert_snapshot!(error, @"[kernel.k]: `-march=native` compiles for the processor of this machine, and `/nowhere` does not say which one that is");
 }

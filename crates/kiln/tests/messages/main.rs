@@ -11,6 +11,7 @@ mod config;
 mod doctor;
 mod index;
 mod json;
+mod launcher;
 mod layout;
 mod make;
 mod output;

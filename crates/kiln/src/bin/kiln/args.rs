@@ -179,6 +179,9 @@ pub(crate) struct Build {
     /// Run steps that other builds of yours have run already, and keep no results for others
     #[arg(long)]
     pub(crate) no_cache: bool,
+    /// Program that stands in front of the compilers of units, such as sccache: a name or a path
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) launcher: Option<String>,
     /// Form of the messages
     #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
     pub(crate) message_format: MessageFormat,

@@ -1,15 +1,17 @@
 //! `kiln build`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use kiln::Event;
 use kiln::build::{BuildOptions, BuildReport, Loader, Prepared, Services, TorchSource, prepare, run as run_build};
+use kiln::build_error::causes;
 use kiln::cuda::{CudaToolkits, arch_request, device_capabilities};
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
 use kiln_format::{Level, Version};
 use kiln_graph::{Interrupt, JobServer};
-use kiln_toolchain::{Catalog, Provisioner};
+use kiln_toolchain::{Catalog, Launcher, Provisioner};
 
 use super::scratch::Scratch;
 use super::system;
@@ -78,8 +80,10 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     // Without a place for its files, nothing is loaded, and variants count as linked.
     let scratch = Scratch::new("kiln-load-", settings).ok();
     let loader = |scratch: &Scratch| Some(Loader { worker: super::call::worker().ok()?, scratch: scratch.path().to_owned() });
+    let launcher = args.launcher.as_ref().map(|value| launcher(value, settings, &cache_dir)).transpose()?;
     let services = Services {
         loader: scratch.as_ref().filter(|_| settings.target == settings.machine).and_then(loader),
+        launcher,
         cuda,
         provisioner: &provisioner,
         torch,
@@ -109,7 +113,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         out_dir,
         prune: args.prune,
         jobs: most,
-        memory_mib: memory::budget(args.memory.as_deref(), std::path::Path::new("/"))?,
+        memory_mib: memory::budget(args.memory.as_deref(), Path::new("/"))?,
         keep_going: args.keep_going,
         arch,
         fetch: !args.plan,
@@ -122,6 +126,17 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     human.set_order(prepared.plan.graph.steps().map(|(step, _)| step.clone()));
     let result = run_build(&prepared, &services)?;
     Ok(finish(&result, started, args.message_format, printer))
+}
+
+/// What `--launcher` names.
+fn launcher(value: &str, settings: &Settings, cache_dir: &Path) -> Result<Launcher, Failure> {
+    let environment = &settings.environment;
+    Launcher::find(value, &environment.variables, &environment.current_dir, cache_dir).map_err(|error| Failure {
+        exit: Exit::Usage,
+        hint: error.hint(),
+        causes: causes(&error),
+        ..Failure::new("launcher", error.to_string())
+    })
 }
 
 /// Refuses `--torch` beside `--torch-from` with another torch: variants would be named after one and compiled with the other.

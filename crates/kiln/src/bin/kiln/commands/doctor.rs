@@ -73,6 +73,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
     let jobs = Jobs::new(None, &settings.environment, printer)?;
     let services = Services {
         loader: None,
+        launcher: None,
         actions: actions.as_ref(),
         cuda,
         provisioner: &provisioner,
