@@ -26,6 +26,7 @@
 mod builtin;
 mod cache;
 mod check;
+mod companion;
 mod content;
 mod depfile;
 mod event;
@@ -55,6 +56,7 @@ mod workdir;
 
 pub use builtin::write_file;
 pub use cache::{ActionCache, CacheCounts, CachePruned, CacheStats, DEFAULT_CACHE_LIMIT, Verified};
+pub use companion::Companion;
 pub use event::{Event, Failure, Origin, Reason};
 pub use executor::{Config, Executor};
 pub use graph::{Graph, GraphError};

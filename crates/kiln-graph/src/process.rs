@@ -83,7 +83,9 @@ impl Groups {
         Ok(Ended { status, interrupted, peak_kib: rusage.maxrss / 1024, suspended: before != after })
     }
 
-    fn start(&self, command: &mut Command) -> io::Result<(Child, Pid)> {
+    /// Starts `command`, which makes a process group of its own. Whoever waits for it tells of its end by [`Groups::forget`], before
+    /// it is reaped.
+    pub(crate) fn start(&self, command: &mut Command) -> io::Result<(Child, Pid)> {
         let start = |command: &mut Command| -> io::Result<(Child, Pid)> {
             let _starting = self.starting.read().unwrap_or_else(PoisonError::into_inner);
             let child = command.spawn()?;
@@ -98,6 +100,11 @@ impl Groups {
             }
         }
         start(command)
+    }
+
+    /// Forgets a program that has ended.
+    pub(crate) fn forget(&self, pid: Pid) {
+        self.lock().running.remove(&pid.as_raw_nonzero().get());
     }
 
     /// How many programs run.

@@ -3,13 +3,12 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use kiln_graph::Interrupt;
-use rustix::process::{Pid, Signal, kill_process_group};
+use kiln_graph::{Companion, Interrupt};
 use tempfile::TempDir;
 
 use super::CallError;
@@ -17,6 +16,8 @@ use super::protocol::{ANSWERS, Answer, Call, Request};
 
 /// How often a running worker is looked at.
 const POLL: Duration = Duration::from_millis(5);
+/// How much of the time between two looks counts, on the busiest machine.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How a worker is started: a program that does [`super::work::work`] with the request on its standard input, in the directory that is
 /// its last argument.
@@ -138,15 +139,14 @@ impl Session<'_> {
         };
         let mut command = Command::new(&self.worker.program);
         command.args(&self.worker.args).arg(dir.path()).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
-        // A group of its own: what a kernel starts goes with it.
-        command.process_group(0);
-        let mut child = command.spawn().map_err(failed("start"))?;
+        // In a group of its own: what a kernel starts goes with it.
+        let mut program = self.interrupt.start(&mut command).map_err(failed("start"))?;
         let text = serde_json::to_vec(request).map_err(|source| CallError::Worker { what: "talk to", source: source.into() })?;
-        if let Some(mut stdin) = child.stdin.take() {
+        if let Some(mut stdin) = program.take_stdin() {
             // One that is gone already tells so by its end.
             let _gone = stdin.write_all(&text);
         }
-        let ended = self.wait(&mut child);
+        let ended = self.wait(&mut program);
         let status = ended.map_err(failed("wait for"))?;
         let answers = answers(&dir.path().join(ANSWERS))?;
         let ended = match (status, answers.last()) {
@@ -166,13 +166,16 @@ impl Session<'_> {
     }
 
     /// Waits for a worker, and ends one that takes too long.
-    fn wait(&self, child: &mut Child) -> std::io::Result<Result<ExitStatus, Ended>> {
-        let started = Instant::now();
+    fn wait(&self, program: &mut Companion) -> std::io::Result<Result<ExitStatus, Ended>> {
+        let (mut used, mut looked) = (Duration::ZERO, Instant::now());
         loop {
-            if let Some(status) = child.try_wait()? {
+            if let Some(status) = program.try_wait()? {
                 return Ok(Ok(status));
             }
-            let stopped = match (self.interrupt.is_set(), started.elapsed() >= self.timeout) {
+            // A longer pause than that is one of this process, which was suspended, and the worker with it.
+            used += looked.elapsed().min(LONGEST_PAUSE);
+            looked = Instant::now();
+            let stopped = match (self.interrupt.is_set(), used >= self.timeout) {
                 (true, _) => Ended::Interrupted,
                 (false, true) => Ended::TimedOut { limit: self.timeout },
                 (false, false) => {
@@ -180,9 +183,7 @@ impl Session<'_> {
                     continue;
                 }
             };
-            // The group may be gone by now; the child is waited for all the same.
-            let _gone = kill_process_group(Pid::from_child(child), Signal::KILL);
-            child.wait()?;
+            program.kill()?;
             return Ok(Err(stopped));
         }
     }
