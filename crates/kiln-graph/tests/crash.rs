@@ -1,13 +1,14 @@
-//! A build that is killed at any moment leaves a state from which the next one gives what a clean one gives.
+//! A build that is killed at any moment, or has others beside it, leaves a state from which the next one gives what a clean one gives.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod common;
 
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use common::{Numbers, Tree};
+use common::{Numbers, Tree, config};
+use kiln_graph::Config;
 
 /// How often the build is killed.
 const POINTS: u64 = 60;
@@ -26,13 +27,8 @@ fn remove(tree: &Tree, part: &str) {
 fn killed_anywhere() {
     let mut numbers = Numbers::of_test();
     let tree = Tree::new();
-    let drive = || {
-        let mut command = Command::new(&tree.project.helper);
-        command.arg("drive").arg(&tree.project.dir).arg("2").stdout(Stdio::null()).stderr(Stdio::null());
-        // Where coverage is measured, a process that is killed as it ends leaves half a profile, which no tool reads.
-        command.env("LLVM_PROFILE_FILE", tree.project.dir.join("killed.profraw"));
-        command
-    };
+    let work_dir = tree.project.work_dir();
+    let drive = || tree.drive(&work_dir, 2);
     let start = Instant::now();
     assert!(drive().status().unwrap().success());
     // Kills are spread over about as long as a build takes, on this machine and just now.
@@ -64,13 +60,62 @@ fn killed_anywhere() {
         child.wait().unwrap();
         // Sometimes the next process is killed in the state that this one left.
         if numbers.below(3) > 0 {
-            let report = tree.run();
+            // With what the killed ones have kept, or without.
+            let cache = (numbers.below(2) > 0).then(|| tree.cache());
+            let report = tree.run_graph(&tree.project.graph(), Config { cache, ..config(2) });
             assert!(report.outcome.is_ok(), "point {point}: {:?}", report.events);
             assert_eq!(tree.app(), tree.clean_app(), "point {point}");
         }
+        if point % 10 == 0 {
+            tree.assert_sound_cache();
+        }
     }
+    tree.assert_sound_cache();
+    assert!(tree.cache().stats().unwrap().results.files > 0);
     assert!(tree.run().outcome.is_ok());
     tree.assert_settled();
     println!("{killed} killed, {ended} had ended");
     assert!(killed > points / 3, "only {killed} of {points} were killed before they ended");
+}
+
+/// How often eight processes build together, here and in a whole run.
+const ROUNDS: u64 = 4;
+const ALL_ROUNDS: u64 = 100;
+
+#[test]
+fn eight_processes_with_one_cache() {
+    let mut numbers = Numbers::of_test();
+    let tree = Tree::new();
+    // Four share the project's own work directory; the others are other checkouts as far as the work goes.
+    let work_dirs: Vec<PathBuf> =
+        (0..8).map(|number| if number < 4 { tree.project.work_dir() } else { tree.path(&format!("work {number}")) }).collect();
+    for round in 0..if common::is_whole() { ALL_ROUNDS } else { ROUNDS } {
+        tree.write("include/one.h", &format!("one {}\n", numbers.below(3)));
+        tree.write("src/b.c", &format!("#include one.h\n#include two.h\nb {}\n", numbers.below(3)));
+        if numbers.below(2) == 0 {
+            // Whoever begins from nothing takes what others have kept, or keep just now.
+            let dir = &work_dirs[usize::try_from(4 + numbers.below(4)).unwrap()];
+            if dir.exists() {
+                std::fs::remove_dir_all(dir).unwrap();
+            }
+        }
+        let mut children: Vec<_> = work_dirs.iter().map(|dir| tree.drive(dir, 2).spawn().unwrap()).collect();
+        let prunes = numbers.below(3) == 0;
+        if prunes {
+            // What goes under their hands is made again.
+            tree.cache().prune(1000).unwrap();
+        }
+        for (number, child) in children.iter_mut().enumerate() {
+            assert!(child.wait().unwrap().success(), "process {number} of round {round}");
+        }
+        let clean = tree.clean_app();
+        for dir in &work_dirs {
+            assert_eq!(tree.app_in(dir), clean, "round {round}, {}", dir.display());
+        }
+        if prunes {
+            // A file that was there when a result was to have it, and went before the result was written: found and no harm.
+            assert_eq!(tree.cache().verify().unwrap().damaged, Vec::<PathBuf>::new());
+        }
+        tree.assert_sound_cache();
+    }
 }

@@ -276,6 +276,10 @@ fn loses_nothing(cache: Cache, expected: BTreeSet<&str>) {
             field.survive(Some(from), if std::ptr::eq(events, broken) { State::Broken } else { other }, point);
         }
     }
+    if cache == Cache::Filled {
+        let verified = field.sandbox.run(&field.dir, &["cache", "verify"]);
+        assert_eq!(verified.code, Some(0), "{}", verified.stderr);
+    }
     let Tally { kinds, kills, old, new } = &field.tally;
     println!("{kills} kills, {old} left the old variant, {new} the new one: {kinds:?}");
     assert!(*kills >= 60 && kinds.values().all(|hits| *hits >= HITS) && *old > 0 && *new > 0);

@@ -6,9 +6,13 @@ pub(crate) mod project;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use kiln_graph::{Config, Counts, Event, Executor, Graph, Interrupt, LockedWorkDir, Outcome, OutputRef, Reason, StepId, WorkDir};
+use kiln_graph::{
+    ActionCache, Config, Counts, DEFAULT_CACHE_LIMIT, Event, Executor, Graph, Interrupt, LockedWorkDir, Outcome, OutputRef, Reason, StepId,
+    WorkDir,
+};
 use project::Project;
 
 /// A project in a directory that goes when the test ends.
@@ -136,8 +140,34 @@ impl Tree {
 
     /// What the project's graph was linked to.
     pub(crate) fn app(&self) -> String {
+        self.app_in(&self.project.work_dir())
+    }
+
+    /// The same in another work directory.
+    pub(crate) fn app_in(&self, work_dir: &Path) -> String {
         let app = app(&self.project.graph());
-        self.output(&app.step, &app.name)
+        fs::read_to_string(work_dir.join("out").join(app.step.as_str()).join(&app.name)).unwrap()
+    }
+
+    /// A cache beside the project, in which whatever is kept must be what was written.
+    pub(crate) fn cache(&self) -> ActionCache {
+        ActionCache::new(self.path("cache"), DEFAULT_CACHE_LIMIT)
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_sound_cache(&self) {
+        let verified = self.cache().verify().unwrap();
+        assert!(verified.damaged.is_empty() && verified.incomplete.is_empty(), "{verified:?}");
+    }
+
+    /// A build by another process, with the cache.
+    pub(crate) fn drive(&self, work_dir: &Path, jobs: usize) -> Command {
+        let mut command = Command::new(&self.project.helper);
+        command.arg("drive").arg(&self.project.dir).arg(jobs.to_string()).arg(work_dir).arg(self.path("cache"));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        // Where coverage is measured, a process that is killed as it ends leaves half a profile, which no tool reads.
+        command.env("LLVM_PROFILE_FILE", self.project.dir.join("killed.profraw"));
+        command
     }
 
     /// Asserts that another run has nothing to do and that the result is that of a clean build.

@@ -177,14 +177,17 @@ fn append(path: &Path, line: &str) {
     fs::File::options().append(true).create(true).open(path).unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// `drive PROJECT JOBS [MESSAGE]` builds a project; prints `MESSAGE` when it has the lock, and what it did at the end.
+/// `drive PROJECT JOBS [WORK_DIR CACHE]` builds a project, in its own work directory without a cache or in another one with a cache;
+/// prints when it has the lock, and what it did at the end.
 fn drive(args: &[String]) {
     let project = project::Project { dir: args[0].clone().into(), helper: std::env::current_exe().unwrap() };
     let graph = project.graph();
-    let work_dir = kiln_graph::WorkDir::open(project.work_dir()).unwrap();
+    let work_dir = args.get(2).map_or_else(|| project.work_dir(), PathBuf::from);
+    let work_dir = kiln_graph::WorkDir::open(work_dir).unwrap();
+    let cache = args.get(3).map(|dir| kiln_graph::ActionCache::new(dir, kiln_graph::DEFAULT_CACHE_LIMIT));
     let locked = work_dir.lock(None, &kiln_graph::Interrupt::new(), &mut |holder| println!("waiting for {holder:?}")).unwrap();
     println!("locked");
-    let config = kiln_graph::Config { jobs: args[1].parse().unwrap(), ..kiln_graph::Config::default() };
+    let config = kiln_graph::Config { jobs: args[1].parse().unwrap(), cache, ..kiln_graph::Config::default() };
     let outcome = kiln_graph::Executor::new(&locked, config).run(&graph, &|_| {});
     println!("{:?}", outcome.counts());
     std::process::exit(i32::from(!outcome.is_ok()));
