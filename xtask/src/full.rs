@@ -3,6 +3,7 @@
 //! What has passed is noted under a digest of all tracked files, so that a run that was interrupted goes on where it was,
 //! and any change begins anew.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -30,7 +31,12 @@ const FUZZ_TIME: u32 = 300;
 pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool, only: Option<&str>) -> anyhow::Result<()> {
     let progress = Progress::open(workspace, restart, only)?;
     progress.stage(stages, "properties, many cases", || {
-        cargo_tests(cargo(workspace).env("PROPTEST_CASES", PROPERTY_CASES).args(["test", "--workspace", "--locked", "--release"]))
+        let mut test = cargo(workspace);
+        test.env("PROPTEST_CASES", PROPERTY_CASES).args(["test", "--workspace", "--locked", "--release", "--lib"]);
+        for name in property_tests(workspace)? {
+            test.args(["--test", &name]);
+        }
+        cargo_tests(&mut test)
     });
     progress.stage(stages, "engine: random edits, kills, damage", || {
         let mut test = cargo(workspace);
@@ -71,6 +77,21 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool, onl
     progress.stage(stages, "examples by clang", || examples_by_clang(workspace));
     progress.stage(stages, "CUDA under torch's C++ interface", || cuda_cxx11(workspace));
     Ok(())
+}
+
+/// The test programs beside the crates' sources that have properties: the others would do the same once more, and build kernels.
+fn property_tests(workspace: &Workspace) -> anyhow::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for file in workspace.tracked_files()? {
+        let Some((_, name)) = file.strip_suffix(".rs").and_then(|file| file.split_once("/tests/")) else { continue };
+        if !name.contains('/') && std::fs::read_to_string(workspace.root.join(&file))?.contains("proptest! {") {
+            names.insert(name.to_owned());
+        }
+    }
+    if names.is_empty() {
+        anyhow::bail!("no test program has a property");
+    }
+    Ok(names)
 }
 
 /// The programs of `fuzz/`, by name.

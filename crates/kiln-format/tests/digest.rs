@@ -7,6 +7,7 @@ use std::path::Path;
 
 use kiln_format::{Digest, DigestAlgorithm, DigestError, DigestViolation};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
 
 fn write(dir: &Path, path: &str, content: &[u8]) {
@@ -140,12 +141,14 @@ fn the_algorithm_of_the_expected_digest_is_used() {
     assert_eq!(expected.validate(dir.path()).unwrap(), []);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    /// The digest depends on names and content alone, and any single change is found and nothing else.
-    #[test]
-    fn exactly_the_changes(files in prop::collection::btree_map("[a-c]{1,2}(/[a-c]{1,2}\\.py){1}", prop::collection::vec(any::<u8>(), 0..40), 1..8), pick: prop::sample::Index, bit in 0usize..8) {
+/// The digest depends on names and content alone, and any single change is found and nothing else.
+#[test]
+fn exactly_the_changes() {
+    let file = prop::collection::vec(any::<u8>(), 0..40);
+    let files = prop::collection::btree_map("[a-c]{1,2}(/[a-c]{1,2}\\.py){1}", file, 1..8);
+    // Without the macro, which takes the number of cases from the environment: every case writes files.
+    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) });
+    let check = |(files, pick, bit): (BTreeMap<String, Vec<u8>>, prop::sample::Index, usize)| {
         let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         for (path, content) in &files {
             write(one.path(), path, content);
@@ -167,5 +170,7 @@ proptest! {
         prop_assert_eq!(expected.validate(one.path()).unwrap(), [DigestViolation::Mismatch(path.clone())]);
         fs::remove_file(one.path().join(path)).unwrap();
         prop_assert_eq!(expected.validate(one.path()).unwrap(), [DigestViolation::Missing(path.clone())]);
-    }
+        Ok(())
+    };
+    runner.run(&(files, any::<prop::sample::Index>(), 0usize..8), check).unwrap();
 }
