@@ -175,14 +175,17 @@ fn prove_all(workspace: &Workspace, pythons: &[TorchPython], rows: &mut [Row]) -
     Ok(())
 }
 
-/// Whether this machine builds `variant` by default: what a plain `kiln build` takes, what needs no compiler, and one CPU
-/// variant for each torch release that is here to load it. No wheel has a compiler for CUDA 12, and CUDA under torch's C++
+/// Whether this machine builds `variant` by default: what a plain `kiln build` takes, what needs no compiler, and those for the CPU
+/// that a torch release which is here can load. No wheel has a compiler for CUDA 12, and CUDA under torch's C++
 /// interface takes minutes: `test --full` has it.
 fn belongs_here(variant: &Variant, pythons: &[TorchPython]) -> bool {
-    let quick = variant.framework == "torch-stable-abi" && variant.compute.as_deref().is_some_and(|cuda| !cuda.starts_with("12."));
-    (variant.preferred && (variant.backend != "cuda" || quick))
-        || variant.is_noarch()
-        || (variant.backend == "cpu" && pythons.iter().any(|python| takes(&python.torch, variant)))
+    let has_compiler = || variant.compute.as_deref().is_some_and(|cuda| !cuda.starts_with("12."));
+    let is_built = match variant.backend.as_str() {
+        "cpu" => pythons.iter().any(|python| takes(&python.torch, variant)),
+        "cuda" => variant.preferred && variant.framework == "torch-stable-abi" && has_compiler(),
+        _ => variant.preferred,
+    };
+    is_built || variant.is_noarch()
 }
 
 /// Whether a variant is for this torch release: its own, or any when it does not depend on one.
