@@ -391,12 +391,13 @@ const TEST_PROGRAMS: &[(&str, &str)] = &[
     ("g++-12", "g++-12"),
     ("clang++-19", "clang-19"),
     ("ld.lld-19", "lld-19"),
+    ("make", "make"),
     ("qemu-aarch64", "qemu-user"),
 ];
 
 /// What the tests of the crates need beside the machine's own compiler.
 fn test_programs() -> anyhow::Result<()> {
-    programs(TEST_PROGRAMS, "the tests also build for other platforms")
+    programs(TEST_PROGRAMS, "the tests also build for other platforms, and under make")
 }
 
 /// The second compiler family, older compilers and other linkers, for the full run.

@@ -20,12 +20,13 @@
 //! | `last` | what is different about a step that has no record |
 //! | `memory` | how much steps may take together, and what becomes of one that was killed |
 //! | `tokens` | how many steps a make above lets run |
-//! | `process`, `room` | programs in groups of their own, in directories of their own |
+//! | `command`, `process`, `room` | programs in groups of their own, in directories of their own |
 //! | `workdir`, `interrupt`, `outcome`, `event` | the lock and what is kept, how to stop, what happened |
 
 mod builtin;
 mod cache;
 mod check;
+mod command;
 mod companion;
 mod content;
 mod depfile;

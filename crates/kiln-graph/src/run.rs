@@ -24,17 +24,15 @@
 //! system), this errs at most once: the next run knows the file beforehand.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::check::{Now, Verdict, judge};
+use crate::command::Used;
 use crate::content::{Content, Files, Stat, State};
 use crate::event::{Failure, Origin, Reason};
 use crate::executor::Config;
@@ -47,9 +45,7 @@ use crate::place::{Place, Places};
 use crate::record::{Cost, Entry, Made, Record};
 use crate::reuse::{Cacheable, Look, Reuse};
 use crate::room::Room;
-use crate::step::{
-    Action, Arg, BuiltinContext, BuiltinError, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootName, Scope, StepId,
-};
+use crate::step::{Action, BuiltinContext, BuiltinError, OutputRef, PathRef, Piece, ResourceClass, RootName, Scope, StepId};
 use crate::tokens::{JobServer, Token};
 use crate::trace::{Scans, Watch};
 use crate::workdir::LockedWorkDir;
@@ -105,15 +101,6 @@ pub(crate) struct Ran {
     pub(crate) output: Vec<u8>,
     /// How long the program or builtin ran.
     pub(crate) duration: Duration,
-}
-
-/// What a program took beside time.
-#[derive(Clone, Copy, Debug, Default)]
-struct Used {
-    /// As in [`Cost::peak_kib`].
-    peak_kib: u64,
-    /// Whether it was suspended meanwhile.
-    suspended: bool,
 }
 
 impl Ran {
@@ -333,99 +320,6 @@ impl<'a> Run<'a> {
         Ok((product, outputs))
     }
 
-    /// Runs the programs of a step, one after the other.
-    fn run_program(&self, program: &Program, room: &Room, used: &mut Used) -> Result<(), Failure> {
-        if self.interrupt.is_set() {
-            return Err(Failure::Interrupted);
-        }
-        let out = room.out_dir();
-        let started = |launcher: Option<&PathBuf>, path: &PathBuf, args: &[Arg]| {
-            let mut command = Command::new(launcher.unwrap_or(path));
-            command.args(launcher.map(|_| path));
-            command.args(args.iter().map(|arg| self.arg(arg, &out)));
-            command.env_clear().env("TMPDIR", room.tmp_dir());
-            command.envs(&program.ambient);
-            command.envs(program.env.iter().map(|(name, value)| (name, self.arg(value, &out))));
-            command
-        };
-        self.run_one(started(program.launcher.as_ref(), &program.path, &program.args), &self.places.resolve(&program.cwd), room, used)?;
-        for call in &program.then {
-            let mut command = started(None, &call.path, &call.args);
-            command.envs(call.env.iter().map(|(name, value)| (name, self.arg(value, &out))));
-            self.run_one(command, &out, room, used)?;
-        }
-        Ok(())
-    }
-
-    fn run_one(&self, mut command: Command, cwd: &Path, room: &Room, used: &mut Used) -> Result<(), Failure> {
-        let log = io("write to the log in", &self.work_dir.tmp_dir());
-        command.current_dir(cwd).process_group(0);
-        command.stdin(Stdio::null()).stdout(room.log().map_err(&log)?).stderr(room.log().map_err(&log)?);
-        // A step that is let end is let end whole.
-        if self.interrupt.is_stop() {
-            return Err(Failure::Interrupted);
-        }
-        let ended = self.interrupt.groups().run(&mut command).map_err(|error| {
-            let program = Path::new(command.get_program()).display();
-            let message = if cwd.is_dir() {
-                format!("cannot run `{program}`: {error}")
-            } else {
-                format!("cannot run `{program}` in `{}`, which is not a directory", cwd.display())
-            };
-            Failure::Spawn { message }
-        })?;
-        *used = Used { peak_kib: used.peak_kib.max(ended.peak_kib), suspended: used.suspended || ended.suspended };
-        match (ended.status.code(), ended.status.signal()) {
-            (Some(0), _) => Ok(()),
-            _ if ended.interrupted => Err(Failure::Interrupted),
-            (Some(code), _) => Err(Failure::Exit { code }),
-            (None, signal) => Err(Failure::Signal { signal: signal.unwrap_or_default() }),
-        }
-    }
-
-    /// The command for the user. Own files are named where they will be kept, and what follows on the first program stands behind `&&`.
-    fn command_text(&self, node: &Node) -> Option<Vec<String>> {
-        let Action::Run(program) = &node.step.action else { return None };
-        let own = self.work_dir.step_dir(&node.id);
-        let words = |path: &Path, args: &[Arg]| {
-            let args = args.iter().map(|arg| self.arg(arg, &own).to_string_lossy().into_owned());
-            std::iter::once(path.display().to_string()).chain(args).collect::<Vec<_>>()
-        };
-        let mut command: Vec<String> = program.launcher.iter().map(|path| path.display().to_string()).collect();
-        command.extend(words(&program.path, &program.args));
-        if !program.then.is_empty() {
-            command.extend(["&&".to_owned(), "cd".to_owned(), own.display().to_string()]);
-        }
-        for call in &program.then {
-            command.push("&&".to_owned());
-            command.extend(words(&call.path, &call.args));
-        }
-        Some(command)
-    }
-
-    fn arg(&self, arg: &Arg, own: &Path) -> OsString {
-        let mut text = OsString::new();
-        for piece in &arg.0 {
-            match piece {
-                Piece::Text(piece) => text.push(piece),
-                Piece::Path(path) => text.push(self.places.resolve(path)),
-                Piece::Own(name) | Piece::Scratch(name) => text.push(own.join(name)),
-                Piece::Output(output) => text.push(self.work_dir.output_path(output)),
-                Piece::OutputDir(id) => text.push(self.work_dir.step_dir(id)),
-                Piece::WorkDir => text.push(self.work_dir.path()),
-                Piece::Scope(_) => {}
-            }
-        }
-        text
-    }
-
-    fn input_path(&self, input: &Input) -> PathBuf {
-        match input {
-            Input::File(path) => self.places.resolve(path),
-            Input::Output(output) => self.work_dir.output_path(output),
-        }
-    }
-
     pub(crate) fn product(&self, output: &OutputRef) -> Option<Content> {
         let index = self.graph.position(&output.step)?;
         let at = self.graph.nodes().get(index)?.step.outputs.iter().position(|name| *name == output.name)?;
@@ -471,7 +365,8 @@ fn program_cwd(node: &Node) -> PathRef {
     }
 }
 
-fn io(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure + use<> {
+/// The failure of something that was to be done in the work directory.
+pub(crate) fn io(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure + use<> {
     let path = path.to_owned();
     move |error| Failure::Io { message: format!("cannot {what} `{}`: {error}", path.display()) }
 }
