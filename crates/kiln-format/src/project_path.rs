@@ -61,7 +61,9 @@ impl ProjectPath {
                 part => parts.push(part),
             }
         }
-        Ok(Self(parts.join("/")))
+        let path = parts.join("/");
+        // `./C:/x` was relative as it stood; what it comes to is not.
+        if has_drive(&path) { Err(ProjectPathError::Absolute(owned())) } else { Ok(Self(path)) }
     }
 
     /// The normalised path; empty for the project's root.
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn refused() {
-        let messages: Vec<String> = ["", "/etc/x", "C:/x", r"C:\x", r"\x", r"a\b", "../x", "a/../../x", "a\nb"]
+        let messages: Vec<String> = ["", "/etc/x", "C:/x", r"C:\x", "./C:/x", r"\x", r"a\b", "../x", "a/../../x", "a\nb"]
             .iter()
             .map(|text| ProjectPath::new(text).unwrap_err().to_string())
             .collect();
@@ -142,6 +144,7 @@ mod tests {
         `/etc/x` is an absolute path: paths are relative to the project
         `C:/x` is an absolute path: paths are relative to the project
         `C:\x` is an absolute path: paths are relative to the project
+        `./C:/x` is an absolute path: paths are relative to the project
         `\x` is an absolute path: paths are relative to the project
         `a\b` contains a backslash: `/` separates the parts of a path on every platform
         path `../x` leaves the project
