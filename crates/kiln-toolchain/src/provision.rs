@@ -207,7 +207,9 @@ impl<'a> Provisioner<'a> {
 
     /// The error of something that is missing while the network may not be used.
     fn forbidden(&self, what: &str, argument: &str) -> Error {
-        Error::Offline { what: what.to_owned(), command: format!("kiln toolchain fetch {argument}") }
+        // Releases of torch can be fetched by themselves; whatever else a build needs, it fetches.
+        let command = if argument.starts_with("torch==") { format!("kiln toolchain fetch {argument}") } else { "kiln build".to_owned() };
+        Error::Offline { what: what.to_owned(), command }
     }
 
     /// Whatever fails after an interrupt fails because of it.
