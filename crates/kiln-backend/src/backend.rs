@@ -1,10 +1,11 @@
 //! The trait that each vendor implements, and what it works with.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kiln_format::BackendName;
 use kiln_format::build::KernelOptions;
-use kiln_graph::{Graph, PathRef, RootName};
+use kiln_graph::{Graph, PathRef, RootName, StepId};
 use kiln_object::elf::Machine;
 use kiln_toolchain::floor::FloorLink;
 use kiln_toolchain::host::HostCompiler;
@@ -82,9 +83,24 @@ pub struct Lowering<'a> {
     /// The processor that compilers look at where they are told to.
     pub processor: &'a Processor,
     /// Directories that a compiler process needs to work and that never decide its result.
-    pub ambient: &'a std::collections::BTreeMap<String, std::path::PathBuf>,
+    pub ambient: &'a BTreeMap<String, std::path::PathBuf>,
+    /// The steps that compile a unit together, if there are several.
+    pub parts: BTreeMap<StepId, UnitPart>,
     /// What the user should know of how things are compiled, and what stops nothing: lower case, without full stop.
     pub notes: Vec<String>,
+}
+
+/// A step that compiles a unit together with others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitPart {
+    /// What all parts of the unit have in common, and those of no other one.
+    pub unit: String,
+    /// The source, relative to the project.
+    pub source: String,
+    /// The part's place among those of the unit.
+    pub place: usize,
+    /// What its device code is for, as metadata name it. Empty for a part of the host's half.
+    pub capabilities: Vec<String>,
 }
 
 /// What a component's device code is compiled for.

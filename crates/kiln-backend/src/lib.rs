@@ -14,7 +14,7 @@ mod generated;
 mod source;
 mod torch;
 
-pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, WrongCode};
+pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, UnitPart, WrongCode};
 pub use compile::{
     CompileProfile, ObjectFile, UnitSource, compile_host_unit, fixed_environment, host_program, shows_arguments, unit_compiler,
 };

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Action, Arg, BackendError, Builtin, BuiltinError, Call, FlagList, Input, Lowering, Machine, ObjectFile, OutputRef, PathRef, Piece,
-    Program, ResourceClass, Scope, Step, StepId, Weight, elf, fixed_environment, shows_arguments, unit_compiler, write_file,
+    Program, ResourceClass, Scope, Step, StepId, UnitPart, Weight, elf, fixed_environment, shows_arguments, unit_compiler, write_file,
 };
 
 use crate::dry_run::{File, NAME, PIECE, Parts, SOURCE, TOOLKIT, Word, program};
@@ -70,9 +70,20 @@ impl Fan<'_, '_> {
         let stub = images.last().map(|step| OutputRef { step: step.clone(), name: self.parts.stub_name.clone() });
         let includes = self.includes(lowering, stub)?;
         let host = self.host(lowering, &split, &includes)?;
+        self.note_parts(lowering, &split, &images, &host);
         let source = &self.unit.source.path;
         let object = |step: StepId, name: &str| ObjectFile { output: OutputRef { step, name: name.to_owned() }, source: source.clone() };
         Ok(vec![object(host, OBJECT), object(fatbin, FATBIN_OBJECT)])
+    }
+
+    /// Notes which steps belong together.
+    fn note_parts(&self, lowering: &mut Lowering<'_>, split: &StepId, images: &[StepId], host: &StepId) {
+        let of_passes = self.parts.passes.iter().map(|pass| capability_of(&pass.arch).into_iter().collect());
+        let steps = [(split, Vec::new())].into_iter().chain(images.iter().zip(of_passes)).chain([(host, Vec::new())]);
+        for (place, (step, capabilities)) in steps.enumerate() {
+            let part = UnitPart { unit: host.to_string(), source: self.unit.source.path.clone(), place, capabilities };
+            lowering.parts.insert(step.clone(), part);
+        }
     }
 
     /// The host's C++ and the module id.
@@ -150,10 +161,9 @@ impl Fan<'_, '_> {
 
     /// What the host's half includes, in steps of its own: what else a capability's step makes is nothing to it.
     fn includes(&self, lowering: &mut Lowering<'_>, stub: Option<OutputRef>) -> Result<[StepId; 2], BackendError> {
-        let label = format!("registration of {}", self.unit.source.path);
-        let step = |action: Builtin, inputs: Vec<Input>, output: &str| Step {
+        let step = |what: &str, action: Builtin, inputs: Vec<Input>, output: &str| Step {
             verb: "Generating",
-            label: label.clone(),
+            label: format!("{what} of {}", self.unit.source.path),
             action: Action::Builtin(action),
             inputs,
             outputs: vec![output.to_owned()],
@@ -163,8 +173,8 @@ impl Fan<'_, '_> {
         let fatbin = write_file(self.parts.fatbin_name.as_str(), declaration(&self.symbol).into_bytes());
         let stub_name = self.parts.stub_name.as_str();
         Ok([
-            lowering.graph.add(step(copy(stub_name), stub.map(Input::Output).into_iter().collect(), stub_name))?,
-            lowering.graph.add(step(fatbin, Vec::new(), &self.parts.fatbin_name))?,
+            lowering.graph.add(step("stub", copy(stub_name), stub.map(Input::Output).into_iter().collect(), stub_name))?,
+            lowering.graph.add(step("fatbin", fatbin, Vec::new(), &self.parts.fatbin_name))?,
         ])
     }
 
@@ -338,6 +348,14 @@ fn file_name(file: &File) -> Option<&'static str> {
     }
 }
 
+/// What nvcc's `compute_90a` is called in metadata: `9.0a`.
+fn capability_of(arch: &str) -> Option<String> {
+    let number = arch.strip_prefix("compute_")?;
+    let digits = number.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
+    Some(format!("{major}.{minor}{}", number.get(digits.len()..)?))
+}
+
 fn cubin(arch: &str) -> String {
     format!("unit.{arch}.cubin")
 }
@@ -387,5 +405,17 @@ fn fatbin_object(machine: Machine, symbol: &str) -> Builtin {
             let object = elf::data_object(machine, SECTION, &symbol, &bytes).map_err(|cause| failed("write a fatbin", &cause))?;
             std::fs::write(context.out_dir.join(FATBIN_OBJECT), object).map_err(|cause| failed("write a fatbin", &cause))
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_have_the_names_of_metadata() {
+        let names = ["compute_80", "compute_90a", "compute_100f", "compute_120"].map(|arch| capability_of(arch).unwrap());
+        assert_eq!(names, ["8.0", "9.0a", "10.0f", "12.0"]);
+        assert_eq!(capability_of("sm_80"), None);
     }
 }

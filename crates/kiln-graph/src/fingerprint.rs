@@ -46,7 +46,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::graph::GraphError;
+use crate::graph::{GraphError, pieces};
 use crate::step::{Action, Arg, Input, OutputRef, PathRef, Piece, RootBinding, RootKind, RootName, Scope, Step, StepId};
 
 /// Names this serialisation; part of every digest.
@@ -63,7 +63,7 @@ const ACTION: &str = "kiln action 2";
 /// # Errors
 /// [`GraphError::UnknownRoot`].
 pub(crate) fn step_id(step: &Step, roots: &BTreeMap<RootName, RootBinding>) -> Result<StepId, GraphError> {
-    let mut canon = Canon { bytes: Vec::with_capacity(USUAL_LENGTH), roots, label: &step.label, slots: None };
+    let mut canon = Canon { bytes: Vec::with_capacity(USUAL_LENGTH), roots, label: &step.label, slots: None, made_by: &[] };
     canon.step(step)?;
     let hex = canon.hash(FORMAT).to_hex();
     Ok(StepId(hex.get(..DIGITS).unwrap_or(&hex).into()))
@@ -82,12 +82,33 @@ pub(crate) fn slots(step: &Step) -> Vec<Scope> {
     slots
 }
 
-/// The key of a step's manifest: the step with its slots in place of what they hold.
+/// The steps whose files a step reads one by one, each once, in order of mention. Which steps they are makes no difference: what is
+/// in the files does. Not so for a step whose directory is named, since programs write down what they find in a directory by its path.
+pub(crate) fn made_by(step: &Step) -> Vec<StepId> {
+    let by_directory: Vec<&StepId> =
+        pieces(step).filter_map(|piece| if let Piece::OutputDir(id) = piece { Some(id) } else { None }).collect();
+    let mentioned = pieces(step).filter_map(|piece| if let Piece::Output(output) = piece { Some(&output.step) } else { None });
+    let declared = step.inputs.iter().filter_map(|input| if let Input::Output(output) = input { Some(&output.step) } else { None });
+    let mut steps: Vec<StepId> = Vec::new();
+    for id in mentioned.chain(declared) {
+        if !steps.contains(id) && !by_directory.contains(&id) {
+            steps.push(id.clone());
+        }
+    }
+    steps
+}
+
+/// The key of a step's manifest: the step with its slots in place of what they hold, and numbers in place of the steps `made_by`.
 ///
 /// # Errors
 /// [`GraphError::UnknownRoot`].
-pub(crate) fn action_key(step: &Step, slots: &[Scope], roots: &BTreeMap<RootName, RootBinding>) -> Result<Key, GraphError> {
-    let mut canon = Canon { bytes: Vec::with_capacity(USUAL_LENGTH), roots, label: &step.label, slots: Some(slots) };
+pub(crate) fn action_key(
+    step: &Step,
+    slots: &[Scope],
+    made_by: &[StepId],
+    roots: &BTreeMap<RootName, RootBinding>,
+) -> Result<Key, GraphError> {
+    let mut canon = Canon { bytes: Vec::with_capacity(USUAL_LENGTH), roots, label: &step.label, slots: Some(slots), made_by };
     canon.step(step)?;
     Ok(Key(*canon.hash(ACTION).as_bytes()))
 }
@@ -97,7 +118,7 @@ pub(crate) fn action_key(step: &Step, slots: &[Scope], roots: &BTreeMap<RootName
 /// # Errors
 /// [`GraphError::UnknownRoot`].
 pub(crate) fn scoped_digest(step: &Step, scope: &Scope, roots: &BTreeMap<RootName, RootBinding>) -> Result<Key, GraphError> {
-    let mut canon = Canon { bytes: Vec::new(), roots, label: &step.label, slots: None };
+    let mut canon = Canon { bytes: Vec::new(), roots, label: &step.label, slots: None, made_by: &[] };
     if let Action::Run(program) = &step.action {
         for arg in program.args.iter().filter(|arg| arg.scope() == Some(scope)) {
             canon.arg(arg)?;
@@ -127,6 +148,8 @@ struct Canon<'a> {
     label: &'a str,
     /// Stand for the arguments that have a scope; none where these are written out.
     slots: Option<&'a [Scope]>,
+    /// Steps whose numbers stand for them.
+    made_by: &'a [StepId],
 }
 
 impl Canon<'_> {
@@ -265,7 +288,16 @@ impl Canon<'_> {
     }
 
     fn output(&mut self, output: &OutputRef) {
-        self.text(output.step.as_str());
+        match self.made_by.iter().position(|step| *step == output.step) {
+            Some(number) => {
+                self.tag(1);
+                self.count(number);
+            }
+            None => {
+                self.tag(0);
+                self.text(output.step.as_str());
+            }
+        }
         self.text(&output.name);
     }
 

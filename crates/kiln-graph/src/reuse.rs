@@ -13,14 +13,14 @@ use crate::cache::{ActionCache, Damage, InputSet, Kept, Manifest, ResultEntry};
 use crate::check::Now;
 use crate::content::State;
 use crate::event::Origin;
-use crate::fingerprint::{Key, action_key, scoped_digest, slots};
+use crate::fingerprint::{Key, action_key, made_by, scoped_digest, slots};
 use crate::graph::Node;
 use crate::place::Place;
 use crate::record::{Cost, Entry, Made, Record};
 use crate::room::Room;
 use crate::run::Run;
 use crate::scan::mentions;
-use crate::step::{Action, Arg, Piece, Program, RootName, Scope};
+use crate::step::{Action, Arg, OutputRef, Piece, Program, RootName, Scope, StepId};
 use crate::trace::Watch;
 
 /// A builtin that is expected to take less than this, in ms, is not worth a look into the cache.
@@ -57,6 +57,8 @@ enum Group {
 pub(crate) struct Cacheable {
     key: Key,
     slots: Vec<Scope>,
+    /// The steps whose files it reads, by number.
+    made_by: Vec<StepId>,
 }
 
 /// A result that fits.
@@ -128,8 +130,9 @@ impl Run<'_> {
         if self.reuse.cache.is_none() && slots.is_empty() {
             return None;
         }
-        let key = action_key(&node.step, &slots, self.graph.root_bindings()).ok()?;
-        Some(Cacheable { key, slots })
+        let made_by = made_by(&node.step);
+        let key = action_key(&node.step, &slots, &made_by, self.graph.root_bindings()).ok()?;
+        Some(Cacheable { key, slots, made_by })
     }
 
     /// What the last run of the step took, if the cache knows.
@@ -192,10 +195,10 @@ impl Run<'_> {
     /// What the places of a set hold, and the key of the result that goes with it; nothing where the set is not that of a run of this
     /// step now.
     fn result_key(&self, node: &Node, step: &Cacheable, set: &InputSet) -> Option<(Vec<Entry>, Key)> {
-        if set.slots.len() != step.slots.len() || !set.watches.iter().all(|watch| self.holds(watch, &step.slots)) {
+        if set.slots.len() != step.slots.len() || !set.watches.iter().all(|watch| self.holds(watch, step)) {
             return None;
         }
-        let places: Option<Vec<Place>> = set.places.iter().map(|place| concrete(place, &step.slots)).collect();
+        let places: Option<Vec<Place>> = set.places.iter().map(|place| concrete(place, step)).collect();
         let places = places?;
         let counting: Vec<&Scope> = step.slots.iter().zip(&set.slots).filter(|(_, (_, counts))| *counts).map(|(slot, _)| slot).collect();
         let mut scoped = Vec::new();
@@ -221,8 +224,8 @@ impl Run<'_> {
         Some((inputs, key))
     }
 
-    fn holds(&self, watch: &Watch, slots: &[Scope]) -> bool {
-        let path = concrete(&watch.dir, slots).and_then(|dir| self.places.path(&dir));
+    fn holds(&self, watch: &Watch, step: &Cacheable) -> bool {
+        let path = concrete(&watch.dir, step).and_then(|dir| self.places.path(&dir));
         path.is_some_and(|path| watch.broken_by(&self.files.listing(&path)).is_none())
     }
 
@@ -278,8 +281,9 @@ impl Run<'_> {
             outputs.push(Made { name: kept.name.clone(), digest: kept.digest, stamp: content.settled_stamp() });
             product.push(content);
         }
-        let slots = self.cacheable(node).map(|step| step.slots).unwrap_or_default();
-        let watches = found.set.watches.iter().filter_map(|watch| Some(Watch { dir: concrete(&watch.dir, &slots)?, ..watch.clone() }));
+        let step = self.cacheable(node);
+        let concrete = |dir: &Place| step.as_ref().map_or_else(|| Some(dir.clone()), |step| concrete(dir, step));
+        let watches = found.set.watches.iter().filter_map(|watch| Some(Watch { dir: concrete(&watch.dir)?, ..watch.clone() }));
         let record = Record { inputs: found.inputs.clone(), watches: self.own_watches(watches), cost, outputs };
         room.publish(self.work_dir, &node.id)?;
         self.save(&node.id, &record)?;
@@ -341,8 +345,8 @@ impl Run<'_> {
             Scope::Root(_) => None,
         };
         let set = Arc::new(InputSet {
-            places: record.inputs.iter().map(|entry| abstracted(&entry.place, &step.slots)).collect(),
-            watches: watches.iter().map(|watch| Watch { dir: abstracted(&watch.dir, &step.slots), ..watch.clone() }).collect(),
+            places: record.inputs.iter().map(|entry| abstracted(&entry.place, step)).collect(),
+            watches: watches.iter().map(|watch| Watch { dir: abstracted(&watch.dir, step), ..watch.clone() }).collect(),
             slots: step.slots.iter().zip(counts).map(|(slot, counts)| (word(slot), *counts)).collect(),
         });
         let key = set.result_key(&step.key, &states, &scoped);
@@ -479,22 +483,33 @@ fn in_arguments(program: &Program, word: &str, counting: &[&Scope]) -> bool {
     })
 }
 
-/// A place with the number of its slot for a root that is scoped.
-fn abstracted(place: &Place, slots: &[Scope]) -> Place {
+/// A place with the number of its slot for a root that is scoped, or with a number for the step that makes it.
+fn abstracted(place: &Place, step: &Cacheable) -> Place {
+    if let Place::Output(output) = place
+        && let Some(number) = step.made_by.iter().position(|step| *step == output.step)
+    {
+        return Place::Output(OutputRef { step: StepId(format!("\0{number}").into()), name: output.name.clone() });
+    }
     if let Place::Root { root, path } = place
-        && let Some(slot) = slots.iter().position(|slot| matches!(slot, Scope::Root(of) if of == root))
+        && let Some(slot) = step.slots.iter().position(|slot| matches!(slot, Scope::Root(of) if of == root))
     {
         return Place::Root { root: RootName::new(format!("\0{slot}")), path: path.clone() };
     }
     place.clone()
 }
 
-/// Undoes [`abstracted`], for the step whose slots these are.
-fn concrete(place: &Place, slots: &[Scope]) -> Option<Place> {
+/// Undoes [`abstracted`], for a step that may be another one.
+fn concrete(place: &Place, step: &Cacheable) -> Option<Place> {
+    if let Place::Output(output) = place
+        && let Some(number) = output.step.as_str().strip_prefix('\0')
+    {
+        let step = step.made_by.get(number.parse::<usize>().ok()?)?;
+        return Some(Place::Output(OutputRef { step: step.clone(), name: output.name.clone() }));
+    }
     if let Place::Root { root, path } = place
         && let Some(slot) = root.as_str().strip_prefix('\0')
     {
-        return match slots.get(slot.parse::<usize>().ok()?)? {
+        return match step.slots.get(slot.parse::<usize>().ok()?)? {
             Scope::Root(root) => Some(Place::Root { root: root.clone(), path: path.clone() }),
             Scope::Word(_) => None,
         };

@@ -1,7 +1,7 @@
 //! What the text of a file that a compiler read says beyond its depfile: names that it looks for, and words that it mentions.
 //!
 //! A depfile lists what was found. What was looked for in vain, or only asked for (`__has_include`), and what the assembler reads
-//! (`.incbin`) is in nobody's list, so it is taken from the text. Nothing here follows conditions or comments: a name too many
+//! (`.incbin`) is in nobody's list, so it is taken from the text. Nothing here follows conditions or long comments: a name too many
 //! costs a look at a directory, a word too many costs a shared result; neither can give a wrong one.
 
 use std::borrow::Cow;
@@ -65,15 +65,27 @@ pub(crate) fn mentions(text: &[u8], word: &[u8]) -> bool {
     // `head…` up to the end of the token.
     let begins = memmem::find_iter(&text, head).any(|at| {
         let token = text.get(at..).map(word_at).unwrap_or_default();
-        starts(at) && word.starts_with(token)
+        starts(at) && word.starts_with(token) && !in_comment(&text, at)
     });
     let tail = if tail.is_empty() { word } else { tail };
     begins
         || memmem::find_iter(&text, tail).any(|at| {
             let end = at + tail.len();
             let start = text.get(..at).map_or(0, |before| before.iter().rposition(|byte| !is_word(*byte)).map_or(0, |last| last + 1));
-            text.get(end).is_none_or(|byte| !is_word(*byte)) && text.get(start..end).is_some_and(|token| word.ends_with(token))
+            text.get(end).is_none_or(|byte| !is_word(*byte))
+                && text.get(start..end).is_some_and(|token| word.ends_with(token))
+                && !in_comment(&text, at)
         })
+}
+
+/// Whether what stands at `at` is sure to be in a comment that begins on its line, as in `#endif /* NAME */`. Where something on the
+/// line before it may be text in quotes, nothing is sure.
+fn in_comment(text: &[u8], at: usize) -> bool {
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    let Some(start) = memmem::find(line, b"/*") else { return false };
+    let (code, comment) = line.split_at(start);
+    memchr::memchr2(b'"', b'\'', code).is_none() && memmem::find(comment.get(2..).unwrap_or_default(), b"*/").is_none()
 }
 
 /// The text with lines that end in a backslash joined to the next ones, as a compiler sees it.
@@ -225,6 +237,13 @@ mod tests {
         assert_eq!(riddles("#define HAS(x) __has_include(x)"), (true, false));
         assert_eq!(riddles(r#"asm(".incbin \"" FILE "\"");"#), (false, true));
         assert_eq!(riddles("#embed FILE\n"), (false, true));
+    }
+
+    #[test]
+    fn words_in_a_comment_at_the_end_of_a_line_are_none() {
+        let has = |text: &str| mentions(text.as_bytes(), b"A_LONG_NAME");
+        assert!(!has("#endif /* A_LONG_NAME */\n") && !has("x /* A_LONG_ */\n"));
+        assert!(has("/* a */ A_LONG_NAME") && has("\"/*\" A_LONG_NAME") && has("'\"' /* A_LONG_NAME */") && has("/* a\n b */ A_LONG_NAME"));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_backend::ObjectFile;
 use kiln_cuda::{ArchRequest, CudaBackend, DryRuns};
@@ -30,6 +30,7 @@ use crate::backends::Backends;
 use crate::build_error::{BuildError, Report};
 use crate::call::runtime::RuntimeFiles;
 use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
+use crate::compiler_messages::CompilerMessages;
 use crate::config_check;
 use crate::cuda::{self, CudaToolkits, Wanted};
 use crate::disk;
@@ -362,11 +363,15 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     for (table, note) in prepared.plan.variants.iter().flat_map(|variant| &variant.notes).collect::<BTreeSet<_>>() {
         (services.events)(&Event::Warning { message: format!("[{table}]: {note}") });
     }
+    let messages = Mutex::new(CompilerMessages::new(&prepared.plan.parts));
     let outcome = Executor::new(&work_dir, config).run(&prepared.plan.graph, &|event| {
         if disk::is_full(event, work_dir.path()) {
             full.store(true, Ordering::Relaxed);
         }
         (services.events)(&Event::Graph(event.clone()));
+        for message in messages.lock().unwrap_or_else(PoisonError::into_inner).take(event) {
+            (services.events)(&Event::Compiler(message));
+        }
     });
     if full.into_inner() {
         let directory = work_dir.path().to_owned();

@@ -8,6 +8,7 @@ use kiln_toolchain::FetchEvent;
 
 use crate::build_error::Report;
 use crate::check::Remark;
+use crate::compiler_messages::CompilerMessage;
 use crate::record::Stage;
 
 /// What happened.
@@ -32,6 +33,8 @@ pub enum Event {
     },
     /// A step of the graph.
     Graph(kiln_graph::Event),
+    /// A compiler has something to say. Its text is also in the event of its step.
+    Compiler(CompilerMessage),
     /// A step failed because the file system that steps work on is full, or all but full.
     DiskFull {
         /// The work directory.

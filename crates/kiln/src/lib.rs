@@ -8,6 +8,8 @@ pub mod build;
 pub mod build_error;
 pub mod call;
 pub mod check;
+pub mod compiler_messages;
+pub mod compiler_text;
 pub mod config_check;
 pub mod cuda;
 pub mod disk;

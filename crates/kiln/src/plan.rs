@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kiln_backend::{
-    Architectures, Backend, BackendError, CompileProfile, Component, Framework, Lowering, Machine, ObjectFile, TorchFramework,
+    Architectures, Backend, BackendError, CompileProfile, Component, Framework, Lowering, Machine, ObjectFile, TorchFramework, UnitPart,
 };
 use kiln_format::variant::Compute;
 use kiln_format::{BackendName, Build, Dependency, OpsId, ProjectPath, Spanned, Version};
-use kiln_graph::{Graph, GraphError, OutputRef, PathRef, RootBinding, RootKind, RootName};
+use kiln_graph::{Graph, GraphError, OutputRef, PathRef, RootBinding, RootKind, RootName, StepId};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::RuntimeNames;
@@ -88,6 +88,8 @@ pub struct BuildPlan {
     pub graph: Graph,
     /// The variants in build order.
     pub variants: Vec<PlannedVariant>,
+    /// The steps that compile a unit together with others.
+    pub parts: BTreeMap<StepId, UnitPart>,
 }
 
 /// Why a variant cannot be planned.
@@ -190,6 +192,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
     let mut runtime = None;
     let mut lowered = Vec::new();
     let mut variants = Vec::new();
+    let mut parts = BTreeMap::new();
     for selected in request.variants {
         let variant = selected.variant.name();
         let no_toolchain = || PlanError::NoToolchain { variant: variant.clone() };
@@ -226,9 +229,15 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                     launcher: request.launcher,
                     processor: request.processor,
                     ambient: request.ambient,
+                    parts: BTreeMap::new(),
                     notes: Vec::new(),
                 };
-                Some(extend(request, &variant, (compute, backend), &framework, &mut lowering, &mut lowered)?)
+                let extended = extend(request, &variant, (compute, backend), &framework, &mut lowering, &mut lowered)?;
+                for (step, part) in lowering.parts {
+                    // A step of several units speaks for the first.
+                    parts.entry(step).or_insert(part);
+                }
+                Some(extended)
             }
         };
         let selected = selected.clone();
@@ -248,7 +257,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
             }
         });
     }
-    Ok(BuildPlan { graph, variants })
+    Ok(BuildPlan { graph, variants, parts })
 }
 
 /// The names that a link finds without the framework.

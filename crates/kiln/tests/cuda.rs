@@ -407,6 +407,52 @@ fn an_edit_compiles_its_unit_alone() {
     let text = fs::read_to_string(dir.join("build.toml")).unwrap().replace("[\"8.0\", \"9.0\"]", "[\"7.5\", \"8.0\", \"9.0\"]");
     fs::write(dir.join("build.toml"), text).unwrap();
     let run = build(&sandbox, &dir, &["--unique-id", "1"]);
-    assert!(device_processes(&run).contains(&"gpu/k.cu (sm_75)".to_owned()));
+    assert_eq!(device_processes(&run), ["gpu/k.cu (sm_75)"]);
     assert_eq!(code(&extension(&dir)), ["sm_75", "sm_80", "sm_90"]);
+}
+
+/// What the compiler says of a unit: severity, place, first line and capabilities of each message, notes apart.
+fn messages(run: &Run) -> Vec<String> {
+    let all = run.reason("compiler-message");
+    let said =
+        all.iter().filter(|message| message["unit"] == "gpu/k.cu" && matches!(message["severity"].as_str(), Some("warning" | "error")));
+    let shown = said.map(|message| {
+        let capabilities: Vec<&str> = message["capabilities"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+        let first = message["text"].as_str().unwrap().lines().next().unwrap();
+        let place = message["file"].as_str().map_or("-".to_owned(), |file| format!("{file}:{}", message["line"]));
+        format!("{} {place} [{}] {first}", message["severity"].as_str().unwrap(), capabilities.join(" "))
+    });
+    shown.collect()
+}
+
+#[test]
+fn what_several_capabilities_say_is_one_message() {
+    let sandbox = sandbox();
+    let write = |name: &str, text: &str| {
+        project("cuda-capabilities = [\"8.0\", \"9.0\"]")
+            .file("gpu/k.cu", &format!("{text}{KERNEL}{}", kept("tiny_go(nullptr)")))
+            .write(&sandbox.path(name))
+    };
+    let build = |dir: &Path, format: &str| sandbox.run(dir, &[&["build", "--keep-going", "--message-format", format][..], &ONLY].concat());
+    let warnings = "static int unused_one;\n#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n#warning only here\n#endif\n";
+    let dir = write("warnings", warnings);
+    let expected = [
+        "warning gpu/k.cu:1 [8.0 9.0] ./gpu/k.cu(1): warning #177-D: variable \"unused_one\" was declared but never referenced",
+        "warning gpu/k.cu:3 [9.0] ./gpu/k.cu:3:2: warning: #warning only here [-Wcpp]",
+    ];
+    assert_eq!(messages(&build(&dir, "json")), expected);
+    // The same in the text for people, and again when nothing had to run.
+    let shown = build(&write("shown", warnings), "human").stderr;
+    assert_eq!(shown.matches("#177-D").count(), 1, "{shown}");
+    assert_eq!(shown.matches("#warning only here [-Wcpp]").count(), 1, "{shown}");
+
+    let dir = write("error", "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n__device__ int broken = nowhere;\n#endif\n");
+    let run = build(&dir, "json");
+    assert_ne!(run.code, Some(0));
+    assert_eq!(messages(&run), ["error gpu/k.cu:2 [9.0] ./gpu/k.cu(2): error: identifier \"nowhere\" is undefined"]);
+
+    let dir = write("extern", "extern __device__ int twice(int);\n__global__ void use(int *p) { *p = twice(*p); }\n");
+    let run = build(&dir, "json");
+    assert_ne!(run.code, Some(0));
+    assert_eq!(messages(&run), ["error - [8.0 9.0] ptxas fatal   : Unresolved extern function '_Z5twicei'"]);
 }

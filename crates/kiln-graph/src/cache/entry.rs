@@ -7,7 +7,7 @@ use crate::record::{Cost, Reader, Writer};
 use crate::trace::Watch;
 
 /// First bytes of every manifest and every result. Changed with the formats.
-const MANIFEST: &[u8] = b"kiln manifest 1\n";
+const MANIFEST: &[u8] = b"kiln manifest 2\n";
 const RESULT: &[u8] = b"kiln result 1\n";
 
 /// Names the digest of a result's key.

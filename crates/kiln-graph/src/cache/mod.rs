@@ -18,6 +18,8 @@
 //! | content of each file that was read, asked about or must stay away | no | yes | the same notion as that of the record in the work directory |
 //! | names that must not appear in directories that are searched | no | checked before | a new header in front of an old one |
 //! | directory of a project or work directory | no | no | arguments map paths; in the log they are replaced |
+//! | which step makes a file that is read by its own path | no | its content | equal files have equal effects, whoever made them |
+//! | which step makes what is in a directory that is searched | yes | through it | compilers write down such paths |
 //! | label, verb, weight | no | no | how a step is shown and scheduled |
 //!
 //! A word's scope counts where a file that was read, or another argument, mentions the word. When the word itself is another one

@@ -1,12 +1,14 @@
 //! The event stream as text on stderr.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use kiln::Event;
 use kiln::build_error::Report;
+use kiln::compiler_text::split;
+use kiln::plan::BuildPlan;
 use kiln_graph::{Failure, Origin, Reason, StepId};
 use kiln_toolchain::FetchEvent;
 
@@ -45,9 +47,35 @@ struct State {
     /// Place of each step in the graph.
     order: BTreeMap<StepId, usize>,
     /// What steps had to say that ended before one that stands before them in the graph.
-    held: BTreeMap<usize, Vec<u8>>,
+    held: BTreeMap<usize, (StepId, Said)>,
+    /// The steps that compile a unit together, with the unit.
+    units: BTreeMap<StepId, String>,
+    /// What was shown of each unit: its parts have much to say in common.
+    shown: BTreeSet<(String, String)>,
     /// Place of the first step that has not ended.
     next: usize,
+}
+
+/// What is to be said of a step that ended.
+#[derive(Debug, Default)]
+struct Said {
+    /// What its program wrote.
+    output: Vec<u8>,
+    /// What Kiln says.
+    own: Vec<u8>,
+}
+
+impl State {
+    /// What of a step's output was not shown for another part of its unit.
+    fn fresh(&mut self, step: &StepId, output: Vec<u8>) -> Vec<u8> {
+        let (Some(unit), Ok(text)) = (self.units.get(step), std::str::from_utf8(&output)) else { return output };
+        let new: String = split(text)
+            .iter()
+            .filter(|message| self.shown.insert((unit.clone(), message.text.to_owned())))
+            .map(|message| message.text)
+            .collect();
+        new.into_bytes()
+    }
 }
 
 impl<'a> HumanReporter<'a> {
@@ -56,10 +84,12 @@ impl<'a> HumanReporter<'a> {
         Self { printer, detail, directory, state: Mutex::new(State::default()) }
     }
 
-    /// Tells the order of the graph's steps. What they have to say is shown in this order, however many run at once.
-    pub(crate) fn set_order(&self, steps: impl Iterator<Item = StepId>) {
+    /// Tells the order of the graph's steps. What they have to say is shown in this order, however many run at once, and what several
+    /// parts of one unit say alike is shown once.
+    pub(crate) fn set_plan(&self, plan: &BuildPlan) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.order = steps.enumerate().map(|(place, step)| (step, place)).collect();
+        state.order = plan.graph.steps().enumerate().map(|(place, (step, _))| (step.clone(), place)).collect();
+        state.units = plan.parts.iter().map(|(step, part)| (step.clone(), part.unit.clone())).collect();
     }
 
     pub(crate) fn event(&self, event: &Event) {
@@ -69,6 +99,8 @@ impl<'a> HumanReporter<'a> {
             Event::Preparing { what } => self.printer.status("Preparing", what),
             Event::Waiting { pid } => self.printer.status("Waiting", &waiting(*pid)),
             Event::Graph(event) => self.graph(event),
+            // Shown with its step.
+            Event::Compiler(_) => {}
             Event::VariantFinished { variant, directory, changed, .. } => {
                 let unchanged = if *changed { "" } else { " (unchanged)" };
                 self.printer.status("Packaged", &format!("{}{unchanged}", directory.with_file_name(variant).display()));
@@ -122,7 +154,7 @@ impl<'a> HumanReporter<'a> {
                 if self.detail.explain {
                     self.printer.status("Fresh", &format!("{label} ({})", verb.to_lowercase()));
                 }
-                self.ended(&mut state, step, Vec::new());
+                self.ended(&mut state, step, Said::default());
             }
             G::StepRestored { step, verb, label, reason, origin, output } => {
                 if self.detail.explain {
@@ -133,7 +165,7 @@ impl<'a> HumanReporter<'a> {
                     };
                     self.printer.status(origin, &format!("{label} ({verb}: {}{from})", because(reason)));
                 }
-                self.ended(&mut state, step, output.clone());
+                self.ended(&mut state, step, Said { output: output.clone(), own: Vec::new() });
             }
             G::CacheDamaged { files } => {
                 if self.detail.verbose {
@@ -169,18 +201,14 @@ impl<'a> HumanReporter<'a> {
             }
             G::StepFinished { step, output, .. } => {
                 state.ran += 1;
-                self.ended(&mut state, step, output.clone());
+                self.ended(&mut state, step, Said { output: output.clone(), own: Vec::new() });
             }
             G::StepFailed { step, verb, label, failure, command, output } => {
                 state.failed += 1;
-                let mut text = output.clone();
-                if !text.is_empty() && !text.ends_with(b"\n") {
-                    text.push(b'\n');
-                }
-                text.extend(self.failed(verb, label, failure, command.as_deref(), output.is_empty()).into_bytes());
-                self.ended(&mut state, step, text);
+                let own = self.failed(verb, label, failure, command.as_deref(), output.is_empty()).into_bytes();
+                self.ended(&mut state, step, Said { output: output.clone(), own });
             }
-            G::StepSkipped { step, .. } => self.ended(&mut state, step, Vec::new()),
+            G::StepSkipped { step, .. } => self.ended(&mut state, step, Said::default()),
             G::TargetFinished { .. } => {}
             G::GraphFinished { .. } => {
                 self.printer.progress(String::new());
@@ -191,19 +219,29 @@ impl<'a> HumanReporter<'a> {
     }
 
     /// Takes what a step that ended has to say, and shows what no earlier step can come before any more.
-    fn ended(&self, state: &mut State, step: &StepId, text: Vec<u8>) {
+    fn ended(&self, state: &mut State, step: &StepId, said: Said) {
         state.running.remove(step);
         state.done += 1;
         let Some(&place) = state.order.get(step) else {
-            self.printer.stderr(&text);
+            self.show(said);
             return;
         };
-        state.held.insert(place, text);
-        while let Some(text) = state.held.remove(&state.next) {
+        state.held.insert(place, (step.clone(), said));
+        while let Some((step, said)) = state.held.remove(&state.next) {
             state.next += 1;
-            if !text.is_empty() {
-                self.printer.stderr(&text);
-            }
+            let output = state.fresh(&step, said.output);
+            self.show(Said { output, ..said });
+        }
+    }
+
+    fn show(&self, said: Said) {
+        let mut text = said.output;
+        if !text.is_empty() && !said.own.is_empty() && !text.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+        text.extend(said.own);
+        if !text.is_empty() {
+            self.printer.stderr(&text);
         }
     }
 

@@ -4,6 +4,7 @@
 
 use kiln::Event;
 use kiln::build_error::Report;
+use kiln::compiler_messages::CompilerMessage;
 use kiln_toolchain::FetchEvent;
 use serde_json::{Value, json};
 
@@ -32,6 +33,10 @@ fn value(event: &Event) -> Value {
         Event::Preparing { what } => json!({"reason": "preparing", "what": what}),
         Event::Waiting { pid } => json!({"reason": "waiting", "pid": pid}),
         Event::Graph(event) => graph_value(event),
+        Event::Compiler(CompilerMessage { unit, text, severity, file, line, column, capabilities }) => json!({
+            "reason": "compiler-message", "unit": unit, "severity": severity, "file": file, "line": line, "column": column,
+            "capabilities": capabilities, "text": text,
+        }),
         Event::VariantFinished { variant, directory, changed, stage } => {
             json!({"reason": "variant-finished", "variant": variant, "directory": directory, "changed": changed, "stage": stage})
         }

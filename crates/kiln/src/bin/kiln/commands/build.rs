@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         print_plan(&prepared, args.message_format, printer);
         return Ok(Exit::Success);
     }
-    human.set_order(prepared.plan.graph.steps().map(|(step, _)| step.clone()));
+    human.set_plan(&prepared.plan);
     let result = run_build(&prepared, &services)?;
     Ok(finish(&result, started, args.message_format, printer))
 }
