@@ -3,6 +3,7 @@
 //! Absolute times say little on a machine that is shared or throttled. So the two run in turns (A B, then B A, and so on),
 //! and what counts is the ratio within each pair.
 
+mod cuda_cold;
 mod generated;
 mod performance;
 mod plan_scale;
@@ -55,6 +56,15 @@ enum What {
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
         runs: u32,
     },
+    /// `relu` with `torch/all.h` for CUDA, from nothing, beside CMake and ninja
+    CudaCold {
+        /// What it is compiled for, such as `8.0,9.0`; the default of the toolkit where none is named
+        #[arg(long, value_name = "LIST")]
+        capabilities: Option<String>,
+        /// How many pairs
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        runs: u32,
+    },
     /// Plans of many units and variants
     PlanScale,
     /// One plan, in this process
@@ -96,6 +106,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
                 suite.run(&bench, *runs)?.print();
             }
         }
+        What::CudaCold { capabilities, runs } => cuda_cold::run(workspace, capabilities.as_deref(), *runs)?,
         What::PlanScale => drop(plan_scale::run(workspace)?),
         What::PlanHere { units, variants, shared } => plan_scale::here(*units, *variants, *shared)?,
         What::Performance { runs } => performance::write(workspace, *runs)?,

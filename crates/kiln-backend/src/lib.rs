@@ -30,7 +30,7 @@ pub use kiln_graph::{
 pub use kiln_object::elf::Machine;
 pub use kiln_object::{Error as ObjectError, elf, fatbin};
 pub use kiln_toolchain::discover;
-pub use kiln_toolchain::host::{Family, HostCompiler};
+pub use kiln_toolchain::host::{Family, HostCompiler, HostRuntime, RuntimeFile};
 pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor};
 pub use source::{Language, SourceKind, classify_source};
 pub use torch::TorchFramework;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Architectures, Backend, BackendError, BackendName, CompileProfile, Component, CudaCapability, Family, FrameworkPart, HostCompiler,
-    KernelOptions, Lowering, ObjectFile, SourceKind, UnitSource, WrongCode, classify_source, compile_host_unit,
+    KernelOptions, Lowering, ObjectFile, SourceKind, UnitSource, WrongCode, classify_source, compile_host_unit, elf,
 };
 
 use crate::capability::{self, ArchRequest, Choice, Support};
@@ -102,9 +102,23 @@ impl CudaBackend {
                     "name an older one with `--cxx {program}-{limit}`; packages are called `{program}-{limit}` on Debian and Ubuntu"
                 ),
             }),
+            _ if self.toolkit.contradicts_new_libc && has_new_libc(host) => Err(BackendError::HostLimit {
+                message: format!(
+                    "the headers of CUDA {} do not compile with those of this machine's C library, which is glibc 2.41 or newer",
+                    self.toolkit.release()
+                ),
+                hint: "CUDA 13 knows that library: choose it with `--cuda`; or build on a system with an older one".to_owned(),
+            }),
             _ => Ok(()),
         }
     }
+}
+
+/// Whether the host's library of mathematics has what came with glibc 2.41.
+fn has_new_libc(host: &HostCompiler) -> bool {
+    let libm = host.runtime.libraries.iter().find(|library| library.name == "libm.so.6");
+    let exports = libm.and_then(|library| elf::dynamic_file(&library.path).ok()).map(|dynamic| dynamic.exports).unwrap_or_default();
+    exports.iter().any(|export| export.name == "sinpi")
 }
 
 fn is_cuda(path: &str) -> bool {
@@ -207,5 +221,48 @@ impl Backend for CudaBackend {
             planned.push(Planned { capabilities: choice.capabilities, open: flags.names_architectures, relocatable: flags.relocatable });
         }
         verify::verify(&planned, self.toolkit.release(), extension)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use kiln_backend::{HostRuntime, Machine, MajorMinor, RuntimeFile};
+    use kiln_object::elf::SymbolKind;
+    use kiln_object::stub::{Stub, Symbol};
+
+    use super::*;
+
+    /// A host whose library of mathematics has these names.
+    fn host(dir: &Path, names: &[&str]) -> HostCompiler {
+        let path = dir.join(format!("{}.so", names.len()));
+        let symbols = names.iter().map(|name| Symbol::plain(*name, SymbolKind::Function)).collect();
+        std::fs::write(&path, Stub::new("libm.so.6", Machine::X86_64, symbols).write().unwrap()).unwrap();
+        let libm = RuntimeFile { name: "libm.so.6".to_owned(), path, digest: String::new() };
+        HostCompiler {
+            path: PathBuf::from("/usr/bin/g++"),
+            args: Vec::new(),
+            family: Family::Gnu,
+            version: "14.2.0".parse().unwrap(),
+            target: "x86_64-linux-gnu".to_owned(),
+            identity: "gcc".to_owned(),
+            runtime: HostRuntime { libraries: vec![libm], ..HostRuntime::default() },
+            accepts_no_gnu_unique: true,
+        }
+    }
+
+    #[test]
+    fn a_c_library_that_the_headers_contradict_is_told_before_compiling() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (old, new) = (host(scratch.path(), &["sin"]), host(scratch.path(), &["sin", "sinpi"]));
+        let checked = |contradicts: bool, host: &HostCompiler| {
+            let toolkit = CudaToolkit::planned(Path::new("/cuda"), MajorMinor::new(12, 9), "0");
+            CudaBackend::new(CudaToolkit { contradicts_new_libc: contradicts, ..toolkit }, None).check_host(host)
+        };
+        assert!(checked(true, &old).is_ok() && checked(false, &new).is_ok());
+        let error = checked(true, &new).unwrap_err();
+        assert!(error.to_string().contains("the headers of CUDA 12.9 do not compile with those of this machine's C library"), "{error}");
+        assert!(error.hint().unwrap().contains("CUDA 13 knows that library"));
     }
 }

@@ -39,6 +39,8 @@ pub struct CudaToolkit {
     pub cudart: LibraryExports,
     /// The newest host compilers that its headers take.
     pub limits: HostLimits,
+    /// Whether its headers declare functions of mathematics in a way that glibc 2.41 and newer contradicts: those of CUDA 12.9 and older.
+    pub contradicts_new_libc: bool,
     /// Digest of what decides its results but for the headers, as lower-case hexadecimal text.
     pub identity: String,
 }
@@ -127,6 +129,7 @@ impl CudaToolkit {
             library_dir: place("lib"),
             cudart: LibraryExports { soname: format!("libcudart.so.{}", release.major), names: Arc::default() },
             limits: HostLimits::default(),
+            contradicts_new_libc: false,
             binding: RootBinding { dir: dir.to_owned(), kind: RootKind::Immutable { digest: digest.to_owned() } },
             root,
             identity: digest.to_owned(),
@@ -180,6 +183,8 @@ impl<'a> Kit<'a> {
         let header = include.join("cuda.h");
         let version = version_of(&self.text(&header)?).ok_or_else(|| self.damaged(&header, "it defines no CUDA_VERSION"))?;
         let limits = limits_of(&self.text(self.part("crt/host_config.h")?)?);
+        // A toolkit that somebody has mended has another line there. Without the file, nothing is known.
+        let mathematics = std::fs::read_to_string(include.join("crt/math_functions.h")).unwrap_or_default();
         let library = self.part("libcudart.so")?;
         let dynamic = elf::dynamic_file(library).map_err(|cause| self.damaged(library, cause))?;
         let soname = dynamic.soname.ok_or_else(|| self.damaged(library, "it has no SONAME"))?;
@@ -201,6 +206,7 @@ impl<'a> Kit<'a> {
             library_dir,
             cudart: LibraryExports { soname, names: Arc::new(names) },
             limits,
+            contradicts_new_libc: contradicts_new_libc(&mathematics),
             binding: RootBinding { dir: self.0.root.clone(), kind },
             root,
             identity,
@@ -224,6 +230,11 @@ fn limits_of(header: &str) -> HostLimits {
     HostLimits { gnu, clang }
 }
 
+/// Whether the text of `math_functions.h` declares `sinpi` without an exception specification.
+fn contradicts_new_libc(header: &str) -> bool {
+    header.lines().any(|line| line.trim_end().ends_with(" sinpi(double x);"))
+}
+
 fn number_after(line: &str, text: &str) -> Option<u64> {
     let rest = line.split_once(text)?.1;
     let digits = rest.find(|letter: char| !letter.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
@@ -243,6 +254,9 @@ mod tests {
         let new = "#if __GNUC__ > 15\n#error\n#endif\n#if (__clang_major__ >= 21) || (__clang_major__ < 3)\n#endif";
         assert_eq!(limits_of(new), HostLimits { gnu: Some(15), clang: Some(20) });
         assert_eq!(limits_of("/* __GNUC__ > 3 */"), HostLimits::default());
+        assert!(contradicts_new_libc("extern __device_builtin__ double                 sinpi(double x);\n"));
+        assert!(!contradicts_new_libc("extern __device_builtin__ double sinpi(double x) __NV_IEC_60559_FUNCS_EXCEPTION_SPECIFIER;"));
+        assert!(!contradicts_new_libc("extern __device_builtin__ double sinpi(double x) noexcept (true);"));
     }
 
     #[test]

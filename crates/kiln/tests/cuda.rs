@@ -378,6 +378,21 @@ fn device_code_without_torch_is_compiled_once_for_all_releases() {
     assert_eq!(of_unit, ["gpu/k.cu", "gpu/k.cu (sm_80)", "gpu/k.cu (sm_90a)"]);
 }
 
+/// From CUDA 13 on, every driver unpacks what nvcc packs for size.
+#[test]
+fn code_is_packed_for_size_on_request() {
+    let sandbox = sandbox();
+    let size = |name: &str, flags: &str| {
+        let table = format!("__device__ int table[4096] = {{1, 2, 3}};\n{KERNEL}{}", kept("tiny_go(nullptr)"));
+        let dir = project(&format!("cuda-capabilities = [\"8.0\"]\n{flags}")).file("gpu/k.cu", &table).write(&sandbox.path(name));
+        build(&sandbox, &dir, &[]);
+        assert_eq!(code(&extension(&dir)), ["sm_80"]);
+        device_code(&extension(&dir)).iter().map(Vec::len).sum::<usize>()
+    };
+    let (plain, packed) = (size("plain", ""), size("packed", "cuda-flags = [\"-compress-mode=size\"]"));
+    assert!(packed * 2 < plain, "{packed} of {plain} bytes");
+}
+
 /// What is compiled again is what the edit may have changed.
 #[test]
 fn an_edit_compiles_its_unit_alone() {
