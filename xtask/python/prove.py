@@ -1,7 +1,7 @@
-"""`prove.py [PROJECT VARIANT BACKEND]...`: loads variants with the `kernels` package and runs each project's example on them.
+"""`prove.py [PROJECT VARIANT BACKEND STAGE]...`: loads variants with the `kernels` package and runs each project's example on them.
 
-For each case, by its number from 0, prints a line for each stage that is proven: `0 loaded`, then `0 ran`. What goes wrong
-is told on stderr, and the next case is tried.
+For each case, by its number from 0, prints a line for each stage that is proven, up to STAGE: `0 loaded`, then `0 ran`. What
+goes wrong is told on stderr, and the next case is tried.
 """
 
 import runpy
@@ -9,24 +9,28 @@ import sys
 import traceback
 from pathlib import Path
 
-import torch
 from kernels import get_local_kernel
 
 
-def prove(project, variant, backend, say):
+def prove(project, variant, backend, last, say):
     kernel = get_local_kernel(project, backend=backend)
     directory = Path(kernel.__file__).parent
     if directory != project / "build" / variant:
         raise RuntimeError(f"the loader selects `{directory.name}` in place of `{variant}`")
+    example = runpy.run_path(str(project / "example.py"))
+    for name in example.get("FUNCTIONS", []):
+        if not kernel._ops.ops.implements_function(name):
+            raise RuntimeError(f"it has no function `{name}`")
     say("loaded")
-    runpy.run_path(str(project / "example.py"))["run"](kernel)
-    say("ran")
+    if last == "ran":
+        example["run"](kernel)
+        say("ran")
 
 
 arguments = sys.argv[1:]
-for number, start in enumerate(range(0, len(arguments), 3)):
-    project, variant, backend = arguments[start : start + 3]
+for number, start in enumerate(range(0, len(arguments), 4)):
+    project, variant, backend, last = arguments[start : start + 4]
     try:
-        prove(Path(project), variant, backend, lambda stage: print(number, stage, flush=True))
+        prove(Path(project), variant, backend, last, lambda stage: print(number, stage, flush=True))
     except Exception:
-        print(f"{variant} in torch {torch.__version__}:\n{traceback.format_exc()}", file=sys.stderr)
+        print(f"{variant}:\n{traceback.format_exc()}", file=sys.stderr)

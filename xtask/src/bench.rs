@@ -4,6 +4,7 @@
 //! and what counts is the ratio within each pair.
 
 mod cuda_cold;
+mod frameworks;
 mod generated;
 mod performance;
 mod plan_scale;
@@ -90,6 +91,8 @@ enum What {
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
         runs: u32,
     },
+    /// One kernel behind torch's C++ ABI, its stable ABI and tvm-ffi: build time, size and reach
+    Frameworks(frameworks::Options),
 }
 
 /// Runs the subcommand.
@@ -99,6 +102,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
             measure(&shell_side(a, prepare_a.as_deref()), &shell_side(b, prepare_b.as_deref()), *runs)?.print();
         }
         What::Build { example, runs } => build(workspace, example, *runs)?,
+        What::Frameworks(options) => frameworks::run(workspace, options)?,
         What::Suite { suites, runs } => {
             let bench = Bench::new(workspace)?;
             for suite in if suites.is_empty() { &Suite::ALL[..] } else { suites } {

@@ -1,7 +1,7 @@
 //! `build-kernels`: every example for this machine, and for each variant how far it is proven.
 //!
 //! `kiln build` proves that a variant was planned, compiled and linked, and says so in its build record. Whether it loads
-//! and runs is shown here, by the unchanged `kernels` package with a real torch of each release that the variant is for.
+//! and runs is shown here, by the unchanged `kernels` package in each Python that the variant is for.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,8 +13,9 @@ use serde_json::Value;
 use crate::kiln::{Kiln, Variant};
 use crate::process;
 use crate::prove::{self, Case};
-use crate::setup::{self, TorchPython};
+use crate::setup;
 use crate::stages::Counts;
+use crate::test_python::{TestPython, is_for_torch};
 use crate::workspace::{self, Workspace};
 
 /// Options of `build-kernels`.
@@ -65,30 +66,41 @@ struct Row {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let kiln = Kiln::build(workspace)?;
-    let pythons = setup::torch_pythons(workspace, &releases(workspace, &kiln, options)?)?;
+    let pythons = pythons(workspace, &kiln, options)?;
     let counts = build_and_prove(workspace, &kiln, &pythons, options)?;
     println!("{} variants as they should be, {} not, in {}", counts.passed, counts.failed, process::duration(started.elapsed()));
     Ok(if counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The torch releases that can load what is to be built.
-fn releases(workspace: &Workspace, kiln: &Kiln, options: &Options) -> anyhow::Result<Vec<&'static str>> {
-    let mut wanted = Vec::new();
+/// The Pythons that can load what is to be built.
+fn pythons(workspace: &Workspace, kiln: &Kiln, options: &Options) -> anyhow::Result<Vec<TestPython>> {
     if options.variants.is_empty() {
-        return Ok(setup::TORCH.to_vec());
+        let mut all = setup::torch_pythons(workspace, setup::TORCH)?;
+        all.extend(setup::tvm_ffi_pythons(workspace)?);
+        return Ok(all);
     }
+    let (mut torch, mut tvm_ffi) = (Vec::new(), false);
     for project in workspace.examples()? {
         for variant in kiln.variants(&project)?.iter().filter(|variant| options.variants.contains(&variant.name)) {
-            wanted.extend(setup::TORCH.iter().chain(setup::TORCH_FULL).copied().filter(|release| takes(release, variant)));
+            tvm_ffi |= variant.framework == "tvm-ffi";
+            let takes = |release: &&str| match variant.framework.as_str() {
+                "torch" => is_for_torch(variant, release),
+                framework => framework != "tvm-ffi",
+            };
+            torch.extend(setup::TORCH.iter().chain(setup::TORCH_FULL).copied().filter(takes));
         }
     }
-    wanted.sort_unstable();
-    wanted.dedup();
-    Ok(wanted)
+    torch.sort_unstable();
+    torch.dedup();
+    let mut all = setup::torch_pythons(workspace, &torch)?;
+    if tvm_ffi {
+        all.extend(setup::tvm_ffi_pythons(workspace)?);
+    }
+    Ok(all)
 }
 
 /// Builds the examples, proves each variant, prints the table. Counts variants.
-pub(crate) fn build_and_prove(workspace: &Workspace, kiln: &Kiln, pythons: &[TorchPython], options: &Options) -> anyhow::Result<Counts> {
+pub(crate) fn build_and_prove(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], options: &Options) -> anyhow::Result<Counts> {
     let mut rows = Vec::new();
     for project in workspace.examples()? {
         if options.examples.is_empty() || options.examples.contains(&workspace::file_name(&project)) {
@@ -105,7 +117,7 @@ pub(crate) fn build_and_prove(workspace: &Workspace, kiln: &Kiln, pythons: &[Tor
 }
 
 /// Builds the variants of an example that belong here, and gives for each how far `kiln` got.
-fn build(kiln: &Kiln, pythons: &[TorchPython], project: &Path, options: &Options) -> anyhow::Result<Vec<Row>> {
+fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options) -> anyhow::Result<Vec<Row>> {
     let mut variants = kiln.variants(project)?;
     variants.retain(|variant| match options.variants.as_slice() {
         [] => belongs_here(variant, pythons),
@@ -134,22 +146,23 @@ fn build(kiln: &Kiln, pythons: &[TorchPython], project: &Path, options: &Options
             Some(_) => (Stage::Planned, "its build failed".to_owned()),
             None => (recorded(project, &variant.name)?, String::new()),
         };
-        let case = Case { project: project.to_owned(), variant: variant.name.clone(), backend: variant.backend.clone() };
+        let runs = provable(&variant) == Stage::Ran;
+        let case = Case { project: project.to_owned(), variant: variant.name.clone(), backend: variant.backend.clone(), runs };
         rows.push(Row { case, variant, reached, note });
     }
     Ok(rows)
 }
 
-/// Loads and runs each variant in every torch that should take it. The least that any of them reaches counts.
-fn prove_all(workspace: &Workspace, pythons: &[TorchPython], rows: &mut [Row]) -> anyhow::Result<()> {
-    let wants = |python: &TorchPython, row: &Row| {
-        row.reached >= Stage::Linked && provable(&row.variant) >= Stage::Loaded && takes(&python.torch, &row.variant)
+/// Loads and runs each variant in every Python that should take it. The least that any of them reaches counts.
+fn prove_all(workspace: &Workspace, pythons: &[TestPython], rows: &mut [Row]) -> anyhow::Result<()> {
+    let wants = |python: &TestPython, row: &Row| {
+        row.reached >= Stage::Linked && provable(&row.variant) >= Stage::Loaded && python.takes(&row.variant)
     };
     let results: Vec<anyhow::Result<Vec<Stage>>> = std::thread::scope(|scope| {
         let rows = &*rows;
         let start = |python| {
             let cases: Vec<&Case> = rows.iter().filter(|row| wants(python, row)).map(|row| &row.case).collect();
-            scope.spawn(move || prove::in_torch(workspace, python, &cases))
+            scope.spawn(move || prove::in_python(workspace, python, &cases))
         };
         let running: Vec<_> = pythons.iter().map(start).collect();
         running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| bail!("a thread failed"))).collect()
@@ -159,17 +172,19 @@ fn prove_all(workspace: &Workspace, pythons: &[TorchPython], rows: &mut [Row]) -
         let proven = rows.iter().enumerate().filter(|(_, row)| wants(python, row)).map(|(index, _)| index);
         for (index, stage) in proven.zip(stages?) {
             if let Some(seen) = seen.get_mut(index) {
-                seen.push((python.torch.as_str(), stage));
+                seen.push((python.name.as_str(), stage));
             }
         }
     }
     for (row, seen) in rows.iter_mut().zip(seen) {
         if let Some(least) = seen.iter().map(|(_, stage)| *stage).min() {
             row.reached = least;
-            let say = |(torch, stage): &(&str, Stage)| if *stage == Stage::Ran { (*torch).to_owned() } else { format!("not {torch}") };
-            row.note = format!("torch {}", seen.iter().map(say).collect::<Vec<_>>().join(", "));
+            let say = |(name, stage): &(&str, Stage)| {
+                if *stage >= provable(&row.variant) { (*name).to_owned() } else { format!("not {name}") }
+            };
+            row.note = seen.iter().map(say).collect::<Vec<_>>().join("; ");
         } else if row.reached >= Stage::Linked {
-            row.note = if provable(&row.variant) < Stage::Loaded { "no such device here" } else { "no such torch here" }.to_owned();
+            row.note = if provable(&row.variant) < Stage::Loaded { "no such device here" } else { "no such Python here" }.to_owned();
         }
     }
     Ok(())
@@ -178,30 +193,25 @@ fn prove_all(workspace: &Workspace, pythons: &[TorchPython], rows: &mut [Row]) -
 /// Whether this machine builds `variant` by default: what a plain `kiln build` takes, what needs no compiler, and those for the CPU
 /// that a torch release which is here can load. No wheel has a compiler for CUDA 12, and CUDA under torch's C++
 /// interface takes minutes: `test --full` has it.
-fn belongs_here(variant: &Variant, pythons: &[TorchPython]) -> bool {
+fn belongs_here(variant: &Variant, pythons: &[TestPython]) -> bool {
     let has_compiler = || variant.compute.as_deref().is_some_and(|cuda| !cuda.starts_with("12."));
     let is_built = match variant.backend.as_str() {
-        "cpu" => pythons.iter().any(|python| takes(&python.torch, variant)),
-        "cuda" => variant.preferred && variant.framework == "torch-stable-abi" && has_compiler(),
+        "cpu" => pythons.iter().any(|python| python.takes(variant)),
+        "cuda" => variant.preferred && matches!(variant.framework.as_str(), "torch-stable-abi" | "tvm-ffi") && has_compiler(),
         _ => variant.preferred,
     };
     is_built || variant.is_noarch()
 }
 
-/// Whether a variant is for this torch release: its own, or any when it does not depend on one.
-fn takes(release: &str, variant: &Variant) -> bool {
-    variant.framework != "torch" || variant.torch.as_deref().is_some_and(|torch| same_series(torch, release))
-}
-
-/// Whether two releases, or a release and its first two numbers, agree in those two.
-fn same_series(one: &str, other: &str) -> bool {
-    let series = |release: &str| release.split('.').take(2).map(str::to_owned).collect::<Vec<_>>();
-    series(one) == series(other)
-}
-
-/// The stage that a machine without any accelerator can show. torch's CUDA builds select `torch-cuda` without a GPU too.
+/// The stage that a machine without any accelerator can show. torch's CUDA builds select `torch-cuda` without a GPU too, and without
+/// torch the loader asks CUDA's runtime library, which is here for CUDA 13.
 fn provable(variant: &Variant) -> Stage {
-    if variant.backend == "cpu" || (variant.is_noarch() && variant.backend == "cuda") { Stage::Ran } else { Stage::Linked }
+    let has_runtime = variant.compute.as_deref().is_some_and(|cuda| cuda.starts_with("13.0"));
+    match (variant.backend.as_str(), variant.framework.as_str()) {
+        ("cpu", _) | ("cuda", "torch-noarch") => Stage::Ran,
+        ("cuda", "tvm-ffi") if has_runtime => Stage::Loaded,
+        _ => Stage::Linked,
+    }
 }
 
 /// How far the build record says that a variant got.
@@ -242,14 +252,6 @@ fn print_table(rows: &[Row]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_series_is_not_a_prefix() {
-        assert!(same_series("2.13.0", "2.13.0"));
-        assert!(same_series("2.13", "2.13.1"));
-        assert!(!same_series("2.130.0", "2.13.0"));
-        assert!(!same_series("2.1.0", "2.13.0"));
-    }
 
     #[test]
     fn stages_are_in_order() {

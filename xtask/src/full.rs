@@ -19,7 +19,8 @@ use crate::python_tests;
 use crate::setup;
 use crate::stages::{Counts, Stages};
 use crate::test::{cargo, cargo_tests};
-use crate::workspace::Workspace;
+use crate::test_python::{TestPython, is_for_tvm_ffi};
+use crate::workspace::{self, Workspace};
 
 /// How many cases a property test tries here, in place of the usual few hundred.
 const PROPERTY_CASES: &str = "20000";
@@ -63,6 +64,7 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool, onl
     for release in setup::TORCH_FULL {
         progress.stage(stages, &format!("examples in torch {release}"), || examples_in(workspace, release));
     }
+    progress.stage(stages, "examples in other tvm-ffi, and in JAX", || tvm_ffi_examples(workspace));
     progress.stage(stages, "floor by every compiler and linker", || {
         setup::other_compilers()?;
         setup::for_cargo_tests(workspace)?;
@@ -178,13 +180,30 @@ fn host() -> anyhow::Result<String> {
 fn examples_in(workspace: &Workspace, release: &str) -> anyhow::Result<Counts> {
     let kiln = Kiln::build(workspace)?;
     let pythons = setup::torch_pythons(workspace, &[release])?;
-    let mut counts = build_kernels::build_and_prove(workspace, &kiln, &pythons, &build_kernels::Options::default())?;
-    for python in &pythons {
-        for project in workspace.examples()? {
-            counts = counts.plus(python_tests::run(workspace, python, &project)?);
-        }
+    built_and_tested(workspace, &kiln, &pythons, &build_kernels::Options::default())
+}
+
+/// Builds and proves the examples, and runs their tests.
+fn built_and_tested(
+    workspace: &Workspace,
+    kiln: &Kiln,
+    pythons: &[TestPython],
+    options: &build_kernels::Options,
+) -> anyhow::Result<Counts> {
+    let mut counts = build_kernels::build_and_prove(workspace, kiln, pythons, options)?;
+    for python in pythons {
+        counts = counts.plus(python_tests::run(workspace, python)?);
     }
     Ok(counts)
+}
+
+/// The kernels for tvm-ffi in Pythons without torch.
+fn tvm_ffi_examples(workspace: &Workspace) -> anyhow::Result<Counts> {
+    let kiln = Kiln::build(workspace)?;
+    let pythons = setup::tvm_ffi_pythons_full(workspace)?;
+    let examples =
+        workspace.examples()?.iter().filter(|project| is_for_tvm_ffi(project)).map(|project| workspace::file_name(project)).collect();
+    built_and_tested(workspace, &kiln, &pythons, &build_kernels::Options { examples, ..Default::default() })
 }
 
 /// The same with the other compiler, and afterwards with the usual one again.
@@ -193,12 +212,7 @@ fn examples_by_clang(workspace: &Workspace) -> anyhow::Result<Counts> {
     let kiln = Kiln::build(workspace)?;
     let pythons = setup::torch_pythons(workspace, setup::TORCH)?;
     let options = build_kernels::Options { cxx: Some("clang++".into()), ..Default::default() };
-    let mut counts = build_kernels::build_and_prove(workspace, &kiln, &pythons, &options)?;
-    for python in &pythons {
-        for project in workspace.examples()? {
-            counts = counts.plus(python_tests::run(workspace, python, &project)?);
-        }
-    }
+    let counts = built_and_tested(workspace, &kiln, &pythons, &options)?;
     Ok(counts.plus(build_kernels::build_and_prove(workspace, &kiln, &pythons, &build_kernels::Options::default())?))
 }
 

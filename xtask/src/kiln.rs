@@ -22,7 +22,7 @@ pub(crate) struct Variant {
     pub(crate) name: String,
     /// The backend.
     pub(crate) backend: String,
-    /// `torch`, `torch-stable-abi` or `torch-noarch`.
+    /// `torch`, `torch-stable-abi`, `tvm-ffi` or `torch-noarch`.
     pub(crate) framework: String,
     /// The torch release that it is compiled with; none for noarch.
     pub(crate) torch: Option<String>,
@@ -30,6 +30,8 @@ pub(crate) struct Variant {
     pub(crate) compute: Option<String>,
     /// Whether a plain `kiln build` takes it.
     pub(crate) preferred: bool,
+    /// Whether it is in the set that is published.
+    pub(crate) default: bool,
 }
 
 impl Variant {
@@ -105,5 +107,6 @@ fn variant(entry: &Value) -> Option<Variant> {
         torch: entry["torch"].as_str().map(str::to_owned),
         compute: entry["compute"].as_str().map(str::to_owned),
         preferred: entry["preferred"].as_bool()?,
+        default: entry["default"].as_bool()?,
     })
 }

@@ -25,6 +25,7 @@ mod setup;
 mod stages;
 mod tables;
 mod test;
+mod test_python;
 mod workflow;
 mod workspace;
 

@@ -1,13 +1,11 @@
 //! Loading built variants with the unchanged `kernels` package, and running each project's example on them.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::Context as _;
 
 use crate::build_kernels::Stage;
-use crate::python_tests;
-use crate::setup::TorchPython;
+use crate::test_python::TestPython;
 use crate::workspace::Workspace;
 
 /// A variant to be loaded.
@@ -18,27 +16,28 @@ pub(crate) struct Case {
     pub(crate) variant: String,
     /// The backend to ask the loader for.
     pub(crate) backend: String,
+    /// Whether its example can run on this machine.
+    pub(crate) runs: bool,
 }
 
-/// How far each of `cases` gets in one torch, in their order. One process tries all of them: importing torch takes longer
+/// How far each of `cases` gets in one Python, in their order. One process tries all of them: importing torch takes longer
 /// than everything else. A case that ends the process leaves those after it unproven.
-pub(crate) fn in_torch(workspace: &Workspace, python: &TorchPython, cases: &[&Case]) -> anyhow::Result<Vec<Stage>> {
+pub(crate) fn in_python(workspace: &Workspace, python: &TestPython, cases: &[&Case]) -> anyhow::Result<Vec<Stage>> {
     if cases.is_empty() {
         return Ok(Vec::new());
     }
-    let mut command = Command::new(&python.python);
+    let mut command = python.command(workspace)?;
     command.arg(workspace.root.join("xtask/python/prove.py"));
     for case in cases {
-        command.arg(&case.project).args([&case.variant, &case.backend]);
+        command.arg(&case.project).args([case.variant.as_str(), case.backend.as_str(), if case.runs { "ran" } else { "loaded" }]);
     }
-    python_tests::isolate(&mut command, workspace, python)?;
     let result = command.output().with_context(|| format!("cannot run `{}`", python.python.display()))?;
     let errors = String::from_utf8_lossy(&result.stderr);
     if !errors.trim().is_empty() {
         println!("{}", errors.trim_end());
     }
     if !result.status.success() {
-        println!("torch {}: {}", python.torch, result.status);
+        println!("{}: {}", python.name, result.status);
     }
     Ok(reached(&String::from_utf8_lossy(&result.stdout), cases.len()))
 }

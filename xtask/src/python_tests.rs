@@ -1,37 +1,24 @@
-//! The examples' own Python tests, in each torch.
-
-use std::path::Path;
-use std::process::Command;
+//! The examples' own Python tests, in each Python that can run them.
 
 use anyhow::Context as _;
 
 use crate::process;
-use crate::setup::{self, TorchPython};
+use crate::setup;
 use crate::stages::{Counts, TestsFailed, junit_counts};
-use crate::workspace::{self, Workspace};
+use crate::test_python::TestPython;
+use crate::workspace::Workspace;
 
-/// Keeps a Python process off the user's files and off the network, and its compiled leftovers in one place.
-pub(crate) fn isolate(command: &mut Command, workspace: &Workspace, python: &TorchPython) -> anyhow::Result<()> {
-    let home = setup::environments(workspace).join("home");
-    std::fs::create_dir_all(&home)?;
-    command.env("HOME", &home).env("HF_HUB_OFFLINE", "1").env_remove("LOCAL_KERNELS").env_remove("PYTHONPATH");
-    command.env("TORCHINDUCTOR_CACHE_DIR", home.join(format!("inductor-{}", python.torch)));
-    // Bytecode is kept, for torch is large, but neither beside the tests nor in a variant.
-    command.env("PYTHONPYCACHEPREFIX", setup::environments(workspace).join("bytecode"));
-    Ok(())
-}
-
-/// Runs the tests of `project`.
-pub(crate) fn run(workspace: &Workspace, python: &TorchPython, project: &Path) -> anyhow::Result<Counts> {
+/// Runs the tests of every example that `python` can run, in one process: importing torch takes longer than most of them.
+pub(crate) fn run(workspace: &Workspace, python: &TestPython) -> anyhow::Result<Counts> {
     let results = setup::environments(workspace).join("results");
     std::fs::create_dir_all(&results)?;
-    let report = results.join(format!("{}-{}.xml", workspace::file_name(project), python.torch));
+    let report = results.join(format!("{}.xml", python.slug()));
     if report.exists() {
         std::fs::remove_file(&report)?;
     }
-    let mut command = Command::new(&python.python);
-    command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).arg("--junitxml").arg(&report).arg(project.join("tests"));
-    isolate(&mut command, workspace, python)?;
+    let mut command = python.command(workspace)?;
+    command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).arg("--junitxml").arg(&report);
+    command.args(workspace.examples()?.iter().filter(|project| python.tests(project)).map(|project| project.join("tests")));
     let finished = process::aloud(command.current_dir(&workspace.root))?;
     let Ok(xml) = std::fs::read_to_string(&report) else {
         anyhow::bail!("pytest wrote no result: {}\n{}", finished.status, finished.evidence())

@@ -1,19 +1,17 @@
 //! The first kernel of `README.md`: its files are taken from the page, built and run, word for word.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
 use crate::kiln::Kiln;
 use crate::process;
-use crate::python_tests;
-use crate::setup::TorchPython;
 use crate::stages::Counts;
+use crate::test_python::TestPython;
 use crate::workspace::Workspace;
 
 /// Builds the kernel once and runs it in each torch.
-pub(crate) fn check(workspace: &Workspace, kiln: &Kiln, pythons: &[TorchPython]) -> anyhow::Result<Counts> {
+pub(crate) fn check(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython]) -> anyhow::Result<Counts> {
     let path = workspace.root.join("README.md");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let scratch = tempfile::tempdir()?;
@@ -28,18 +26,18 @@ pub(crate) fn check(workspace: &Workspace, kiln: &Kiln, pythons: &[TorchPython])
     }
     let use_it = blocks(&text).into_iter().rfind(|block| block.language == "python").context("`README.md` never uses its kernel")?;
     process::aloud(kiln.command().args(["build", "twice"]).current_dir(scratch.path()))?.check()?;
-    for python in pythons {
-        let printed = run(workspace, python, &use_it.content, scratch.path()).with_context(|| format!("torch {}", python.torch))?;
+    let pythons: Vec<&TestPython> = pythons.iter().filter(|python| python.torch.is_some()).collect();
+    for python in &pythons {
+        let printed = run(workspace, python, &use_it.content, scratch.path()).with_context(|| python.name.clone())?;
         if printed.trim() != "tensor([2., 2., 2.])" {
-            bail!("the first kernel of `README.md` printed `{}` in torch {}", printed.trim(), python.torch);
+            bail!("the first kernel of `README.md` printed `{}` in {}", printed.trim(), python.name);
         }
     }
     Ok(Counts { passed: pythons.len(), failed: 0 })
 }
 
-fn run(workspace: &Workspace, python: &TorchPython, script: &str, dir: &Path) -> anyhow::Result<String> {
-    let mut command = Command::new(&python.python);
-    python_tests::isolate(&mut command, workspace, python)?;
+fn run(workspace: &Workspace, python: &TestPython, script: &str, dir: &Path) -> anyhow::Result<String> {
+    let mut command = python.command(workspace)?;
     process::output(command.args(["-c", script]).current_dir(dir))
 }
 

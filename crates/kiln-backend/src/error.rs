@@ -13,15 +13,15 @@ pub enum BackendError {
         /// What would be taken.
         hint: String,
     },
-    /// A C++ level that the headers of this torch refuse.
-    #[error("`-std` asks for C++{level:02}, and the headers of torch {torch} need C++{least} or newer")]
+    /// A C++ level that the framework's headers refuse.
+    #[error("`-std` asks for C++{level:02}, and the headers of {framework} need C++{least} or newer")]
     CxxLevel {
         /// The level that was asked for, as a year.
         level: u32,
         /// The least that works.
         least: u32,
-        /// The torch release.
-        torch: String,
+        /// The framework and its release: `torch 2.15.0`.
+        framework: String,
     },
     /// Nothing is left of the architectures that a component asks for, or the toolkit cannot make them.
     #[error("{message}")]
@@ -67,10 +67,11 @@ impl BackendError {
         match self {
             Self::UnknownSource { hint, .. } | Self::HostLimit { hint, .. } => Some(hint.clone()),
             Self::Architectures { hint, .. } => hint.clone(),
-            Self::CxxLevel { .. } => {
+            Self::CxxLevel { framework, .. } if framework.starts_with("torch") => {
                 Some("leave the flag out to take the level that torch itself uses, or stay below that torch with `torch.maxver`".to_owned())
             }
             Self::UnknownProcessor { .. } => Some("name the processor, as in `-march=x86-64-v3`".to_owned()),
+            Self::CxxLevel { .. } => Some("leave the flag out".to_owned()),
             Self::ToolkitFlag { .. } | Self::Graph(_) => None,
         }
     }

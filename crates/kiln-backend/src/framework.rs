@@ -1,6 +1,7 @@
 //! What every framework offers to planning and to backends.
 
-use kiln_graph::OutputRef;
+use kiln_graph::{OutputRef, RootBinding, RootName};
+use kiln_toolchain::LibraryExports;
 
 use crate::backend::{Component, FrameworkPart, Lowering};
 use crate::compile::{CompileProfile, ObjectFile};
@@ -8,6 +9,12 @@ use crate::error::BackendError;
 
 /// An ABI that extensions speak, bound to one variant.
 pub trait Framework: Send + Sync {
+    /// The tree of its headers: its name in the graph and its place.
+    fn root(&self) -> (RootName, RootBinding);
+
+    /// What its libraries export.
+    fn exports(&self) -> &[LibraryExports];
+
     /// Adds what is generated for the variant and gives the profile of a component's units.
     ///
     /// The profile of a component that does not list the framework in `depends` holds nothing of it, so that its units are
@@ -22,7 +29,4 @@ pub trait Framework: Send + Sync {
     /// # Errors
     /// When the graph refuses a step.
     fn link(&self, lowering: &mut Lowering<'_>, part: &FrameworkPart, objects: &[ObjectFile]) -> Result<OutputRef, BackendError>;
-
-    /// File name of the extension in its variant directory.
-    fn extension_file_name(&self) -> String;
 }

@@ -8,8 +8,6 @@ use crate::error::BackendError;
 const REGISTRATION_H: &str = include_str!("registration.h");
 /// The C unit behind `REGISTER_EXTENSION`.
 const MODULE_INIT_C: &str = include_str!("module_init.c");
-/// Exports of a torch extension: its entry point and nothing else.
-const TORCH_EXPORTS: &str = "{ global: PyInit_*; local: *; };\n";
 
 /// Adds the step that writes `registration.h` into a directory of its own.
 pub(crate) fn registration_header(graph: &mut Graph) -> Result<StepId, BackendError> {
@@ -21,9 +19,9 @@ pub(crate) fn module_init(graph: &mut Graph) -> Result<StepId, BackendError> {
     generate(graph, "module_init.c", MODULE_INIT_C)
 }
 
-/// Adds the step that writes the version script of a torch extension, `exports.map`.
-pub(crate) fn torch_exports(graph: &mut Graph) -> Result<StepId, BackendError> {
-    generate(graph, "exports.map", TORCH_EXPORTS)
+/// Adds the step that writes the version script of an extension, `exports.map`.
+pub(crate) fn exports(graph: &mut Graph, script: &str) -> Result<StepId, BackendError> {
+    generate(graph, "exports.map", script)
 }
 
 fn generate(graph: &mut Graph, name: &str, content: &str) -> Result<StepId, BackendError> {

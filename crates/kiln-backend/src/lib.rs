@@ -11,10 +11,12 @@ mod error;
 mod flags;
 mod framework;
 mod generated;
+mod link;
 mod source;
 mod torch;
+mod tvm_ffi;
 
-pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, UnitPart, WrongCode};
+pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, TorchPart, UnitPart, WrongCode};
 pub use compile::{
     CompileProfile, ObjectFile, UnitSource, compile_host_unit, fixed_environment, host_program, shows_arguments, unit_compiler,
 };
@@ -34,3 +36,4 @@ pub use kiln_toolchain::host::{Family, HostCompiler, HostRuntime, RuntimeFile};
 pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor};
 pub use source::{Language, SourceKind, classify_source};
 pub use torch::TorchFramework;
+pub use tvm_ffi::TvmFfiFramework;

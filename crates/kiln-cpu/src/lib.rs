@@ -1,7 +1,7 @@
 //! The cpu backend: C++ through the host compiler, no architecture flags.
 
 use kiln_backend::{
-    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, Lowering, ObjectFile, SourceKind, UnitSource,
+    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, Lowering, ObjectFile, SourceKind, TorchPart, UnitSource,
     classify_source, compile_host_unit,
 };
 
@@ -19,13 +19,13 @@ impl Backend for CpuBackend {
         BackendName::Cpu
     }
 
-    fn torch_part(&self) -> FrameworkPart {
-        FrameworkPart {
-            defines: vec!["CPU_KERNEL".to_owned()],
+    fn framework_part(&self) -> FrameworkPart {
+        let torch = TorchPart {
             package_defines: TORCH_PACKAGE_DEFINES.map(str::to_owned).to_vec(),
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
-            ..FrameworkPart::default()
-        }
+            ..TorchPart::default()
+        };
+        FrameworkPart { define: "CPU_KERNEL", torch, runtime: Vec::new() }
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {

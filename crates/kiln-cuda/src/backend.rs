@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Architectures, Backend, BackendError, BackendName, CompileProfile, Component, CudaCapability, Family, FrameworkPart, HostCompiler,
-    KernelOptions, Lowering, ObjectFile, SourceKind, UnitSource, WrongCode, classify_source, compile_host_unit, elf,
+    KernelOptions, Lowering, ObjectFile, SourceKind, TorchPart, UnitSource, WrongCode, classify_source, compile_host_unit, elf,
 };
 
 use crate::capability::{self, ArchRequest, Choice, Support};
@@ -134,17 +134,17 @@ impl Backend for CudaBackend {
         BackendName::Cuda
     }
 
-    fn torch_part(&self) -> FrameworkPart {
+    fn framework_part(&self) -> FrameworkPart {
         let mut package_device_flags = vec!["-DONNX_NAMESPACE=onnx_c2".to_owned()];
         package_device_flags.extend(TORCH_SUPPRESSED.iter().flat_map(|name| ["-Xcudafe".to_owned(), format!("--diag_suppress={name}")]));
         package_device_flags.extend(["--expt-relaxed-constexpr", "--expt-extended-lambda"].map(str::to_owned));
-        FrameworkPart {
-            defines: ["CUDA_KERNEL", "USE_CUDA=1"].map(str::to_owned).to_vec(),
+        let torch = TorchPart {
+            defines: vec!["USE_CUDA=1".to_owned()],
             package_defines: TORCH_PACKAGE_DEFINES.map(str::to_owned).to_vec(),
             package_device_flags,
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
-            runtime: vec![self.toolkit.cudart.clone()],
-        }
+        };
+        FrameworkPart { define: "CUDA_KERNEL", torch, runtime: vec![self.toolkit.cudart.clone()] }
     }
 
     fn takes(&self, component: &Component) -> bool {

@@ -1133,6 +1133,13 @@ fn frameworks() {
     12 | backend = "cpu"
        |           ^^^^^
     hint: add `"cpu"` to `backends` in `[general]`
+
+    warning[unused-dependency]: dependency `torch` has no effect: under `[tvm-ffi]` nothing is compiled with torch's headers
+       --> build.toml:13:12
+       |
+    13 | depends = ["torch"]
+       |            ^^^^^^^
+    hint: leave it out: the headers of tvm-ffi are there for every kernel
     "#);
 }
 

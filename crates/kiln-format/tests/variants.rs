@@ -4,7 +4,7 @@
 use kiln_format::variant::{
     ArchFramework, ArchVariant, Compute, Cpu, CxxAbi, EmitError, NoarchTarget, Os, Rejection, System, Variant, normalize,
 };
-use kiln_format::{BackendName, MajorMinor};
+use kiln_format::{BackendName, MajorMinor, OpsId};
 use proptest::prelude::*;
 
 fn v(major: u64, minor: u64) -> MajorMinor {
@@ -49,6 +49,24 @@ fn names_of_targets() {
         assert_eq!(parse(name), variant);
         assert_eq!(variant.backend(), Some(compute.backend()));
     }
+}
+
+#[test]
+fn names_of_extensions() {
+    let id = OpsId::parse("_relu_cpu_1").unwrap();
+    let of = |name: &str| parse(name).extension_name(&id);
+    for (name, file) in [
+        ("torch213-cxx11-cpu-x86_64-linux", "_relu_cpu_1.abi3.so"),
+        ("torch-stable-abi211-cpu-aarch64-linux", "_relu_cpu_1.abi3.so"),
+        ("torch213-metal-aarch64-darwin", "_relu_cpu_1.abi3.so"),
+        ("torch29-cu128-x86_64-windows", "_relu_cpu_1.pyd"),
+        ("tvm-ffi01-cpu-x86_64-linux", "_relu_cpu_1.so"),
+        ("tvm-ffi01-cpu-aarch64-darwin", "_relu_cpu_1.dylib"),
+        ("tvm-ffi01-cu128-x86_64-windows", "_relu_cpu_1.dll"),
+    ] {
+        assert_eq!(of(name).as_deref(), Some(file), "{name}");
+    }
+    assert_eq!(of("torch-cpu"), None);
 }
 
 #[test]

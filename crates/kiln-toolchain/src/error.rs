@@ -46,6 +46,16 @@ pub enum Error {
         /// The releases of that platform that the catalog has, ascending.
         known: Vec<String>,
     },
+    /// The catalog does not have this release of tvm-ffi.
+    #[error("tvm-ffi {version} for {platform} is not in the catalog")]
+    UnknownTvmFfi {
+        /// The release that was asked for.
+        version: String,
+        /// The platform.
+        platform: String,
+        /// The releases of that platform that the catalog has, ascending.
+        known: Vec<String>,
+    },
     /// The catalog itself is damaged.
     #[error("the catalog is damaged: {reason}")]
     Catalog {
@@ -300,6 +310,8 @@ impl Error {
                 let known = if known.is_empty() { String::new() } else { format!("the catalog has {}; ", known.join(", ")) };
                 Some(format!("{known}pin another release with `kiln toolchain add torch=={version}`"))
             }
+            Self::UnknownTvmFfi { known, .. } if known.is_empty() => None,
+            Self::UnknownTvmFfi { known, .. } => Some(format!("the catalog has {}", known.join(", "))),
             Self::Unvouched { .. } | Self::TooLarge { .. } | Self::Make(_) => {
                 Some("another index can be given with `--index URL`; nothing of the file was kept".to_owned())
             }

@@ -51,4 +51,4 @@ pub use provision::{
     Availability, Collected, DamagedEntry, OfferedTorch, PinnedTorch, ProvisionOptions, Provisioner, StoreEntry, StoredTree,
 };
 pub use store::{Removal, StoreTree};
-pub use toolchain::{CxxLevel, Provider, TorchToolchain};
+pub use toolchain::{CxxLevel, Provider, TorchToolchain, TvmFfiToolchain};

@@ -1,4 +1,4 @@
-//! Torch toolchains from wheels: catalog, index, wheel and store put together.
+//! Toolchains from wheels: catalog, index, wheel and store put together.
 
 mod maintain;
 mod pin;
@@ -17,7 +17,7 @@ use kiln_graph::{Interrupt, PathRef, RootBinding, RootKind, RootName};
 use url::Url;
 
 pub use self::would::Availability;
-use crate::catalog::{Catalog, TorchRelease};
+use crate::catalog::{Catalog, TorchRelease, TvmFfiRelease};
 use crate::error::Error;
 use crate::event::{FetchEvent, FetchSink};
 use crate::http::{Client, IndexUrl, RetryPolicy};
@@ -26,7 +26,7 @@ use crate::names::{self, LibraryExports};
 use crate::network::Network;
 use crate::part::{Members, Part, Terms, WheelPin, digest_of};
 use crate::store::{Lock, Store, StoreTree, TreeInfo, TreeWriter};
-use crate::toolchain::{Provider, TorchToolchain};
+use crate::toolchain::{Provider, TorchToolchain, TvmFfiToolchain};
 use crate::wheel::{Pin, Reading, Source, Wheel};
 
 /// A release of the catalog and its place in the store.
@@ -51,7 +51,7 @@ pub struct ProvisionOptions {
     pub retry: RetryPolicy,
 }
 
-/// Makes torch toolchains from wheels.
+/// Makes toolchains from wheels.
 pub struct Provisioner<'a> {
     catalog: &'a Catalog,
     options: ProvisionOptions,
@@ -103,6 +103,29 @@ impl<'a> Provisioner<'a> {
         self.toolchain(release, self.planned(torch_tree(release)))
     }
 
+    /// The toolchain of a tvm-ffi release, fetched if the store does not have it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTvmFfi`]; otherwise as [`Provisioner::torch`].
+    pub fn tvm_ffi(&self, version: &Version, platform: &str) -> Result<TvmFfiToolchain, Error> {
+        let release = self.catalog.tvm_ffi(version, platform)?;
+        tvm_ffi_toolchain(release, self.told(|| self.find_or_fetch(&Item::from(release)))?)
+    }
+
+    /// The toolchain of a tvm-ffi release as a plan needs it: nothing is fetched, so the directory that it names may not be there.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTvmFfi`].
+    pub fn planned_tvm_ffi(&self, version: &Version, platform: &str) -> Result<TvmFfiToolchain, Error> {
+        let release = self.catalog.tvm_ffi(version, platform)?;
+        tvm_ffi_toolchain(release, self.planned(release.tree()))
+    }
+
+    /// The catalog that it works from.
+    pub fn catalog(&self) -> &Catalog {
+        self.catalog
+    }
+
     /// A tree of several wheels: the parts are fetched, each into a tree of its own that others can share, and put together by hard
     /// links (copies where the file system has none). `name` is for people; the tree's id also has a digest of all parts. The tree
     /// stays in use, and is not removed by another process, for as long as this provisioner lives.
@@ -140,11 +163,7 @@ impl<'a> Provisioner<'a> {
         Ok(TorchToolchain {
             version: release.version.clone(),
             cuda: release.cuda.clone(),
-            provider: Provider::Wheel {
-                file: release.wheel.file.clone(),
-                sha256: release.wheel.sha256.clone(),
-                record_sha256: release.wheel.record_sha256.clone(),
-            },
+            provider: provider(&release.wheel),
             include_dirs: vec![include("torch/include"), include("torch/include/torch/csrc/api/include")],
             root,
             binding: RootBinding { dir: tree.dir, kind: RootKind::Immutable { digest: tree.digest.clone() } },
@@ -188,6 +207,23 @@ impl<'a> Provisioner<'a> {
         self.catalog.releases().iter().map(entry).collect()
     }
 
+    /// Fetches a release of tvm-ffi into the store, if it is not there.
+    ///
+    /// # Errors
+    /// As [`Provisioner::tvm_ffi`].
+    pub fn fetch_tvm_ffi(&self, version: &Version, platform: &str) -> Result<(), Error> {
+        let item = Item::from(self.catalog.tvm_ffi(version, platform)?);
+        self.told(|| self.find_or_fetch(&item)).map(drop)
+    }
+
+    /// The directory that holds the headers of a release of tvm-ffi, if the store has it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTvmFfi`].
+    pub fn path_of_tvm_ffi(&self, version: &Version, platform: &str) -> Result<Option<PathBuf>, Error> {
+        Ok(self.store.tree(&self.catalog.tvm_ffi(version, platform)?.tree().id()))
+    }
+
     /// Hashes a fetched release again.
     ///
     /// # Errors
@@ -198,10 +234,9 @@ impl<'a> Provisioner<'a> {
 
     /// The files of a release, out of the store or fetched.
     fn provide(&self, release: &TorchRelease) -> Result<StoreTree, Error> {
-        let what = format!("torch {} ({})", release.version, release.platform);
         self.told(|| {
             self.restore_names(release)?;
-            self.find_or_fetch(torch_tree(release), torch_part(release), &what, &format!("torch=={}", release.version))
+            self.find_or_fetch(&Item::from(release))
         })
     }
 
@@ -230,7 +265,8 @@ impl<'a> Provisioner<'a> {
         for part in parts {
             let (project, version) = (&part.wheel.project, part.wheel.version());
             let own = TreeInfo::new(format!("{project}-{version}"), part.digest(), vec![part_in_place(part)]);
-            let tree = self.find_or_fetch(own, part_in_place(part), &format!("{project} {version}"), name)?;
+            let what = format!("{project} {version}");
+            let tree = self.find_or_fetch(&Item { info: own, part: part_in_place(part), what, argument: name.to_owned() })?;
             trees.push((part.clone(), tree));
         }
         let mark = info.clone();
@@ -247,9 +283,10 @@ impl<'a> Provisioner<'a> {
         Some(tree)
     }
 
-    /// The tree of one part, out of the store or fetched. `what` and `argument` are for messages.
-    fn find_or_fetch(&self, info: TreeInfo, part: Part, what: &str, argument: &str) -> Result<StoreTree, Error> {
-        if let Some(tree) = self.find(&info) {
+    /// The tree of one part, out of the store or fetched.
+    fn find_or_fetch(&self, item: &Item) -> Result<StoreTree, Error> {
+        let Item { info, part, what, argument } = item;
+        if let Some(tree) = self.find(info) {
             return Ok(tree);
         }
         let forbidden = || self.forbidden(what, argument);
@@ -257,12 +294,11 @@ impl<'a> Provisioner<'a> {
             return Err(forbidden());
         }
         let lock = self.lock(&self.store.lock_file(&info.id()), what)?;
-        if let Some(tree) = self.find(&info) {
+        if let Some(tree) = self.find(info) {
             return Ok(tree);
         }
-        let mark = info.clone();
-        let tree = self.make(info, &part, what, &lock).map_err(|error| if error.is_offline() { forbidden() } else { error })?;
-        Ok(self.find(&mark).unwrap_or(tree))
+        let tree = self.make(info.clone(), part, what, &lock).map_err(|error| if error.is_offline() { forbidden() } else { error })?;
+        Ok(self.find(info).unwrap_or(tree))
     }
 
     /// Fetches a part and makes its tree, whose lock the caller holds.
@@ -321,9 +357,10 @@ impl<'a> Provisioner<'a> {
             return Err(Error::ListedOtherwise { file, index, listed, pinned: pin.sha256.clone() });
         }
         locations.put(&pin.sha256, &found.url)?;
-        for known in self.catalog.releases() {
-            if let Some(listed) = files.get(&known.wheel.file).filter(|listed| listed.sha256.as_ref() == Some(&known.wheel.sha256)) {
-                locations.put(&known.wheel.sha256, &listed.url)?;
+        let torch = self.catalog.releases().iter().map(|release| &release.wheel);
+        for known in torch.chain(self.catalog.tvm_ffi_releases().iter().map(|release| &release.wheel)) {
+            if let Some(listed) = files.get(&known.file).filter(|listed| listed.sha256.as_ref() == Some(&known.sha256)) {
+                locations.put(&known.sha256, &listed.url)?;
             }
         }
         Ok(found.url.clone())
@@ -376,6 +413,56 @@ fn torch_part(release: &TorchRelease) -> Part {
 fn torch_tree(release: &TorchRelease) -> TreeInfo {
     let part = torch_part(release);
     TreeInfo::new(format!("torch-{}-{}", release.version, release.platform), part.digest(), vec![part])
+}
+
+/// A tree of one part, and what messages call it.
+struct Item {
+    info: TreeInfo,
+    part: Part,
+    /// For people: `torch 2.13.0 (linux-x86_64)`.
+    what: String,
+    /// For commands: `torch==2.13.0`.
+    argument: String,
+}
+
+impl From<&TorchRelease> for Item {
+    fn from(release: &TorchRelease) -> Self {
+        Self {
+            info: torch_tree(release),
+            part: torch_part(release),
+            what: format!("torch {} ({})", release.version, release.platform),
+            argument: format!("torch=={}", release.version),
+        }
+    }
+}
+
+impl From<&TvmFfiRelease> for Item {
+    fn from(release: &TvmFfiRelease) -> Self {
+        Self {
+            info: release.tree(),
+            part: release.part(),
+            what: format!("tvm-ffi {} ({})", release.version, release.platform),
+            argument: format!("tvm-ffi=={}", release.version),
+        }
+    }
+}
+
+fn provider(wheel: &WheelPin) -> Provider {
+    Provider::Wheel { file: wheel.file.clone(), sha256: wheel.sha256.clone(), record_sha256: wheel.record_sha256.clone() }
+}
+
+fn tvm_ffi_toolchain(release: &TvmFfiRelease, tree: StoreTree) -> Result<TvmFfiToolchain, Error> {
+    let root = RootName::new(tree.id);
+    Ok(TvmFfiToolchain {
+        version: release.version.clone(),
+        provider: provider(&release.wheel),
+        include_dirs: TvmFfiRelease::INCLUDE_DIRS.map(|dir| PathRef { root: root.clone(), path: dir.to_owned() }).to_vec(),
+        root,
+        binding: RootBinding { dir: tree.dir, kind: RootKind::Immutable { digest: tree.digest.clone() } },
+        exports: release.exports()?,
+        identity: tree.digest,
+        terms: tree.terms,
+    })
 }
 
 /// The same part with its members at their own paths.

@@ -1,4 +1,4 @@
-//! What a torch toolchain is, whoever provides it.
+//! What the toolchain of a framework is, whoever provides it.
 //!
 //! A wheel of the catalog and an installed Python give the same type; the rest of the house cannot tell which.
 
@@ -89,5 +89,26 @@ pub struct TorchToolchain {
     /// The language level that the umbrella headers want.
     pub cxx_level: CxxLevel,
     /// The terms under which its files come; empty for an installed one, and for one that was only planned.
+    pub terms: Vec<Terms>,
+}
+
+/// Headers and link names of one tvm-ffi release.
+#[derive(Clone, Debug)]
+pub struct TvmFfiToolchain {
+    /// Release, without a post-release part.
+    pub version: Version,
+    /// Where it came from.
+    pub provider: Provider,
+    /// Name of the root that the include directories are relative to; it changes when the tree's content does.
+    pub root: RootName,
+    /// Where that root lies on this machine, and its digest.
+    pub binding: RootBinding,
+    /// Include directories in their order: its own, then DLPack's.
+    pub include_dirs: Vec<PathRef>,
+    /// What its library exports in this release; every later one of the same minor has these names too.
+    pub exports: Vec<LibraryExports>,
+    /// Digest of everything above that decides a build's result, as lower-case hexadecimal text.
+    pub identity: String,
+    /// The terms under which its files come; empty for one that was only planned.
     pub terms: Vec<Terms>,
 }

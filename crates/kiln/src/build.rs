@@ -15,27 +15,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_backend::ObjectFile;
 use kiln_cuda::{ArchRequest, CudaBackend, DryRuns};
-use kiln_format::build::KernelOptions;
+use kiln_format::build::{Framework, KernelOptions};
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
-use kiln_format::variant::{Compute, Os};
+use kiln_format::variant::Compute;
 use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Version};
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer, Outcome};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{Availability, CudaUse, Launcher, LibraryExports, Processor, Provisioner, TorchToolchain};
+use kiln_toolchain::{CudaUse, Launcher, LibraryExports, Processor, Provisioner};
 
 use self::unobjected::Unobjected;
 use crate::backends::Backends;
 use crate::build_error::{BuildError, Report};
 use crate::call::runtime::RuntimeFiles;
-use crate::check::{self, BuiltVariant, Remark, TorchNames, check_built};
+use crate::check::{self, BuiltVariant, FrameworkNames, Remark, check_built};
 use crate::compiler_messages::CompilerMessages;
 use crate::config_check;
 use crate::cuda::{self, CudaToolkits, Wanted};
 use crate::disk;
 use crate::event::Event;
 use crate::floor;
+use crate::frameworks::{FoundFramework, FrameworkSource, FrameworkUse, Frameworks, TorchSource};
 use crate::git::{self, GitTool, Scm};
 use crate::known_projects;
 use crate::matrix::{Filters, Kind, Matrix, Selected, Selection, Set, Target, choose};
@@ -156,21 +157,12 @@ pub struct BuildOptions {
     pub fetch: bool,
 }
 
-/// Where torch comes from.
-#[derive(Clone, Debug)]
-pub enum TorchSource {
-    /// Wheels of the catalog, by the release that each variant is compiled with.
-    Wheels,
-    /// This one, for every variant.
-    System(Box<TorchToolchain>),
-}
-
 /// Gives the host compiler; asked only when something is compiled.
 pub type HostSource<'a> = dyn Fn() -> Result<HostCompiler, BuildError> + Sync + 'a;
 
 /// What a build works with.
 pub struct Services<'a> {
-    /// Provides torch from wheels.
+    /// Provides toolchains from wheels.
     pub provisioner: &'a Provisioner<'a>,
     /// Where torch comes from.
     pub torch: TorchSource,
@@ -215,7 +207,7 @@ pub struct Prepared<'a> {
     dirty: bool,
     host: Option<HostCompiler>,
     backends: Backends,
-    torch: BTreeMap<Version, TorchToolchain>,
+    frameworks: Frameworks,
     floor: Option<Arc<Floor>>,
     /// What variants of tvm-ffi are loaded with at the end.
     runtime: Option<RuntimeFiles>,
@@ -255,7 +247,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     if let Some(out) = &options.out_dir {
         out_dir::check_place(out, root, &root.join(build.ext_dir()).join(build.python_name()))?;
     }
-    let filters = with_system_torch(options.filters.clone(), &services.torch);
+    let filters = with_system_torch(options.filters.clone(), &services.torch, build);
     let with_toolkit = |selected: &Selected| {
         can_build(selected)
             .and_then(|()| is_of_system(selected, options.machine))
@@ -289,15 +281,9 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     if let (Some(launcher), Some(compiler)) = (&services.launcher, host.as_ref().and_then(HostCompiler::behind_launcher)) {
         return Err(BuildError::TwoLaunchers { launcher: launcher.path.clone(), compiler: compiler.to_owned() });
     }
-    let mut torch = BTreeMap::new();
-    for release in compiled().filter_map(Selected::torch).map(|used| used.release).collect::<BTreeSet<_>>() {
-        let toolchain = match &services.torch {
-            TorchSource::System(toolchain) => (**toolchain).clone(),
-            TorchSource::Wheels if options.fetch => services.provisioner.torch(&release, &platform(options.target))?,
-            TorchSource::Wheels => services.provisioner.planned_torch(&release, &platform(options.target))?,
-        };
-        torch.insert(release, toolchain);
-    }
+    let uses: BTreeSet<FrameworkUse> = compiled().filter_map(FrameworkUse::of).collect();
+    let platform_name = platform(options.target);
+    let frameworks = Frameworks::provide(&uses, &framework_source(checked, services, &platform_name), options.fetch)?;
     let mut backends = Backends::default();
     if compiled().any(|selected| cuda_release(selected).is_some()) {
         cuda::check_path(root)?;
@@ -323,14 +309,14 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         ops_ids: &ops_ids,
         host: host.as_ref(),
         backends: &backends,
-        torch: &torch,
+        frameworks: &frameworks,
         floor: floor.as_ref(),
         launcher: services.launcher.as_ref(),
         processor: &Processor::described_by(CPUINFO),
         ambient: services.ambient,
     })?;
     let runtime = load::runtime(&selection.variants, &options, services)?;
-    Ok(Prepared { checked, options, plan, scm, dirty, host, backends, torch, floor, runtime })
+    Ok(Prepared { checked, options, plan, scm, dirty, host, backends, frameworks, floor, runtime })
 }
 
 /// Runs a prepared build: the graph, then the packages of all variants whose steps ended well, then the record.
@@ -434,20 +420,19 @@ fn earlier_variants(
     Ok(())
 }
 
-/// Sees, without making anything, that [`run`] would come as far as its first step; gives where each release of torch comes from,
-/// none for one that is installed.
+/// Where the frameworks of a project come from.
+fn framework_source<'a>(checked: &'a Checked, services: &'a Services<'_>, platform: &'a str) -> FrameworkSource<'a> {
+    let tvm_ffi = checked.project.settings.tvm_ffi.as_ref().map(|release| &release.value);
+    FrameworkSource { provisioner: services.provisioner, torch: &services.torch, tvm_ffi, platform }
+}
+
+/// Sees, without making anything, that [`run`] would come as far as its first step; gives the frameworks that it would use.
 ///
 /// # Errors
 /// Those with which a build would end before its first step.
-pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<Vec<(Version, Option<Availability>)>, BuildError> {
-    let mut torch = Vec::new();
-    for (release, toolchain) in &prepared.torch {
-        let availability = match services.torch {
-            TorchSource::System(_) => None,
-            TorchSource::Wheels => Some(services.provisioner.would_provide_torch(release, &platform(prepared.options.target))?),
-        };
-        torch.push((toolchain.version.clone(), availability));
-    }
+pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<Vec<FoundFramework>, BuildError> {
+    let platform = platform(prepared.options.target);
+    let frameworks = prepared.frameworks.would_provide(&framework_source(prepared.checked, services, &platform))?;
     let root = &prepared.checked.project.root;
     let out_dir = prepared.options.out_dir.clone().unwrap_or_else(|| root.join("build"));
     out_dir::would_make(&out_dir, prepared.plan.variants.iter().map(|variant| variant.selected.variant.name()))?;
@@ -455,7 +440,7 @@ pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<V
         floor::would_provide(floor)?;
     }
     work_dir::would_open(root, services)?;
-    Ok(torch)
+    Ok(frameworks)
 }
 
 /// Verifies and packages one variant. An error without a report means that a step of the graph has said why.
@@ -475,8 +460,7 @@ fn package_variant(
         Some(extension) => Some(outcome.output_path(extension)),
     };
     let build = prepared.checked.build().map_err(|error| Some(Report::from(&error)))?;
-    let os = variant.selected.target.map_or(Os::Linux, |target| target.os);
-    let shipped = library.as_deref().map(|library| (library, os));
+    let shipped = library.as_deref().zip(variant.extension.as_ref().map(|extension| extension.name.as_str()));
     let contents = Contents::collect(&prepared.checked.project.root, build, &variant.ops_id, shipped).map_err(package_error)?;
     let provenance = package::provenance(services.builder.clone(), &prepared.scm, prepared.dirty);
     let selected = &variant.selected;
@@ -527,14 +511,14 @@ struct Looked<'a> {
 impl<'a> Looked<'a> {
     fn at(prepared: &Prepared<'_>, services: &Services<'_>, variant: &'a PlannedVariant, outcome: &Outcome) -> Self {
         let project = &prepared.checked.project.root;
-        let torch = variant.selected.torch().and_then(|used| prepared.torch.get(&used.release));
+        let framework = prepared.checked.build().ok().and_then(|build| prepared.frameworks.bind(build, &variant.selected, &variant.ops_id));
         let backend = variant.selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute));
-        let runtime = backend.map(|backend| backend.torch_part().runtime).unwrap_or_default();
+        let runtime = backend.map(|backend| backend.framework_part().runtime).unwrap_or_default();
         let object = |object: &ObjectFile| (object.source.clone(), outcome.output_path(&object.output));
         Self {
             variant,
             floor: records::floor(prepared, variant),
-            exports: torch.iter().flat_map(|torch| &torch.exports).cloned().chain(runtime).collect(),
+            exports: framework.iter().flat_map(|framework| framework.exports()).cloned().chain(runtime).collect(),
             objects: variant.objects.iter().map(object).collect(),
             host_paths: [project, services.cache_dir].map(|path| path.display().to_string()),
         }
@@ -547,7 +531,7 @@ impl<'a> Looked<'a> {
             variant: &self.variant.selected.variant,
             id: &self.variant.ops_id,
             floor: check::floor_policy(&self.floor),
-            torch: &TorchNames::of(&self.exports),
+            names: &FrameworkNames::of(&self.exports),
             objects: &self.objects,
             host_paths: &self.host_paths,
         };
@@ -571,9 +555,9 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// With a torch of the system, only the rows of its minor can be built.
-fn with_system_torch(mut filters: Filters, torch: &TorchSource) -> Filters {
-    if let TorchSource::System(toolchain) = torch {
+/// With a torch of the system, only the rows of its minor can be built, if they are built against torch at all.
+fn with_system_torch(mut filters: Filters, torch: &TorchSource, build: &Build) -> Filters {
+    if let (TorchSource::System(toolchain), false) = (torch, matches!(build.framework, Framework::TvmFfi(_))) {
         let minor = toolchain.version.major_minor();
         if filters.torch.is_empty() {
             filters.torch = vec![Version::from(minor)];

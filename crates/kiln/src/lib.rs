@@ -16,6 +16,7 @@ pub mod disk;
 pub mod doctor;
 pub mod event;
 pub mod floor;
+pub mod frameworks;
 pub mod git;
 pub mod globs;
 pub mod hash;

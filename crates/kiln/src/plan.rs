@@ -6,20 +6,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln_backend::{
-    Architectures, Backend, BackendError, CompileProfile, Component, Framework, Lowering, Machine, ObjectFile, TorchFramework, UnitPart,
-};
+use kiln_backend::{Architectures, Backend, BackendError, CompileProfile, Component, Framework, Lowering, Machine, ObjectFile, UnitPart};
+use kiln_format::build::Framework as FrameworkTable;
 use kiln_format::variant::Compute;
-use kiln_format::{BackendName, Build, Dependency, OpsId, ProjectPath, Spanned, Version};
+use kiln_format::{BackendName, Build, Dependency, OpsId, ProjectPath, Spanned};
 use kiln_graph::{Graph, GraphError, OutputRef, PathRef, RootBinding, RootKind, RootName, StepId};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::RuntimeNames;
-use kiln_toolchain::{Launcher, Processor, TorchToolchain};
+use kiln_toolchain::{Launcher, Processor};
 use thiserror::Error;
 
 use crate::backends::{Backends, is_compiled};
 use crate::config_check::is_input;
+use crate::frameworks::Frameworks;
 use crate::matrix::{Kind, Selected, Target};
 use crate::project::CSRC;
 
@@ -41,8 +41,8 @@ pub struct PlanRequest<'a> {
     pub host: Option<&'a HostCompiler>,
     /// The backends, each with its toolkit.
     pub backends: &'a Backends,
-    /// The torch of each release that a variant is compiled with.
-    pub torch: &'a BTreeMap<Version, TorchToolchain>,
+    /// The frameworks that variants are compiled against.
+    pub frameworks: &'a Frameworks,
     /// The floor that links keep to; none to take what the host has.
     pub floor: Option<&'a Arc<Floor>>,
     /// What stands in front of the compilers of units.
@@ -103,16 +103,8 @@ pub enum PlanError {
         /// Its backend.
         backend: BackendName,
     },
-    /// The variant speaks an ABI that this Kiln cannot build for.
-    #[error("`{variant}` cannot be built: this version does not compile {kind} kernels")]
-    NoFramework {
-        /// Name of the variant.
-        variant: String,
-        /// The framework's name.
-        kind: &'static str,
-    },
     /// The variant has nothing to compile.
-    #[error("`{variant}` has no translation unit: neither [torch] nor its kernels list a source that is compiled")]
+    #[error("`{variant}` has no translation unit: neither its framework nor its kernels list a source that is compiled")]
     NoUnit {
         /// Name of the variant.
         variant: String,
@@ -140,7 +132,7 @@ impl PlanError {
     /// A stable name for programs and searches.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NoBackend { .. } | Self::NoFramework { .. } => "cannot-build",
+            Self::NoBackend { .. } => "cannot-build",
             Self::NoUnit { .. } => "no-translation-unit",
             Self::NoToolchain { .. } | Self::Graph(_) => "internal",
             Self::Component { source, .. } => match source {
@@ -161,7 +153,7 @@ impl PlanError {
             Self::Component { source, .. } => source.hint(),
             Self::NoBackend { .. } => Some("choose others with `--backend` or `--variant`".to_owned()),
             Self::NoUnit { .. } => Some("headers are inputs only; a kernel without C++ belongs under [torch-noarch]".to_owned()),
-            Self::NoFramework { .. } | Self::NoToolchain { .. } | Self::Graph(_) => None,
+            Self::NoToolchain { .. } | Self::Graph(_) => None,
         }
     }
 }
@@ -173,8 +165,7 @@ impl PlanError {
 pub fn can_build(selected: &Selected) -> Result<(), String> {
     match selected.kind {
         Kind::Noarch => Ok(()),
-        Kind::TvmFfi(_) => Err("this version does not compile tvm-ffi kernels".to_owned()),
-        Kind::Torch | Kind::TorchStable(_) => match is_compiled(selected.backend) {
+        Kind::Torch | Kind::TorchStable(_) | Kind::TvmFfi(_) => match is_compiled(selected.backend) {
             true => Ok(()),
             false => Err(format!("this version compiles nothing for {}", selected.backend)),
         },
@@ -199,19 +190,16 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
         let ops_id = request.ops_ids.get(&selected.backend).cloned().ok_or_else(no_toolchain)?;
         let extended = match selected.kind {
             Kind::Noarch => None,
-            Kind::TvmFfi(_) => return Err(PlanError::NoFramework { variant, kind: selected.kind.as_str() }),
-            Kind::Torch | Kind::TorchStable(_) => {
+            Kind::Torch | Kind::TorchStable(_) | Kind::TvmFfi(_) => {
                 let compute = selected.row.as_ref().map(|row| row.compute).ok_or_else(no_toolchain)?;
                 let backend = match request.backends.get(compute) {
                     Some(backend) => backend,
                     None if is_compiled(selected.backend) => return Err(no_toolchain()),
                     None => return Err(PlanError::NoBackend { variant, backend: selected.backend }),
                 };
-                let release = selected.torch().ok_or_else(no_toolchain)?.release;
-                let toolchain = request.torch.get(&release).ok_or_else(no_toolchain)?.clone();
-                graph.bind_root(toolchain.root.clone(), toolchain.binding.clone())?;
-                let stable_abi = request.build.stable_abi_for(selected.backend).map(|version| version.value.clone());
-                let framework = TorchFramework { toolchain, stable_abi, ops_id: ops_id.to_string() };
+                let framework = request.frameworks.bind(request.build, selected, &ops_id).ok_or_else(no_toolchain)?;
+                let (root, binding) = framework.root();
+                graph.bind_root(root, binding)?;
                 let host = request.host.ok_or_else(no_toolchain)?;
                 if let Some(floor) = request.floor {
                     let (root, binding) = floor.root();
@@ -232,7 +220,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                     parts: BTreeMap::new(),
                     notes: Vec::new(),
                 };
-                let extended = extend(request, &variant, (compute, backend), &framework, &mut lowering, &mut lowered)?;
+                let extended = extend(request, &variant, (compute, backend), &*framework, &mut lowering, &mut lowered)?;
                 for (step, part) in lowering.parts {
                     // A step of several units speaks for the first.
                     parts.entry(step).or_insert(part);
@@ -294,7 +282,7 @@ fn extend(
     lowering: &mut Lowering<'_>,
     lowered: &mut Vec<Lowered>,
 ) -> Result<Extended, PlanError> {
-    let part = backend.torch_part();
+    let part = backend.framework_part();
     let in_table = |table: &str| {
         let table = table.to_owned();
         move |source| PlanError::Component { table, source }
@@ -343,6 +331,8 @@ fn components(request: &PlanRequest<'_>, backend: BackendName, project: &RootNam
     let csrc = request.project_dir.join(CSRC).is_dir().then(|| PathRef { root: project.clone(), path: CSRC.to_owned() });
     let include_dirs = |own: &[Spanned<ProjectPath>]| paths(own).into_iter().chain(csrc.clone()).collect();
     let flags = |flags: &[Spanned<String>]| flags.iter().map(|flag| flag.value.clone()).collect();
+    // Nothing in `depends` stands for tvm-ffi: its headers are there for every kernel.
+    let always_uses = matches!(build.framework, FrameworkTable::TvmFfi(_));
     let own = Component {
         table: build.framework.table_name().to_owned(),
         sources: inputs(build.framework.src(), None),
@@ -356,7 +346,7 @@ fn components(request: &PlanRequest<'_>, backend: BackendName, project: &RootNam
         sources: inputs(&kernel.src, Some(backend)),
         include_dirs: include_dirs(&kernel.include),
         cxx_flags: flags(&kernel.cxx_flags),
-        uses_framework: kernel.depends.iter().any(|dependency| dependency.value == Dependency::Torch),
+        uses_framework: always_uses || kernel.depends.iter().any(|dependency| dependency.value == Dependency::Torch),
         options: Some(kernel.options.clone()),
     });
     std::iter::once(own).chain(kernels).collect()

@@ -25,9 +25,9 @@ pub struct VariantRecord {
     pub id: String,
     /// The backend's name.
     pub backend: String,
-    /// `torch`, `torch-stable-abi` or `torch-noarch`.
+    /// `torch`, `torch-stable-abi`, `tvm-ffi` or `torch-noarch`.
     pub framework: String,
-    /// The torch release whose headers were compiled against; none for noarch.
+    /// The torch release whose headers were compiled against; none for noarch and tvm-ffi.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub torch: Option<String>,
     /// Version of CUDA, ROCm and the like.
@@ -36,7 +36,7 @@ pub struct VariantRecord {
     /// Digest of the data that pins toolchains and symbols.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalog: Option<String>,
-    /// What was compiled with, by part (`torch`, `cxx`, `cuda`).
+    /// What was compiled with, by part (`torch`, `tvm-ffi`, `cxx`, `cuda`).
     pub toolchains: BTreeMap<String, ToolchainRecord>,
     /// The architectures that were compiled for, in metadata order.
     pub archs: Vec<String>,

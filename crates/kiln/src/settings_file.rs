@@ -6,6 +6,7 @@
 //! | `[index] torch` | string | an index of torch builds that the package index lacks, of the same form; `--torch-index` beats it |
 //! | `[build] cxx` | string | the C++ compiler: a program name or a path; `--cxx` beats it |
 //! | `[build] floor` | string | the oldest systems that the result loads on: `manylinux_2_28` (the default), or `host` for those like this one; a release keeps to the default |
+//! | `[build] tvm-ffi` | string | the tvm-ffi release whose headers tvm-ffi kernels include, and the oldest that loads them; by default the oldest one that the catalog has of the minor version |
 //! | `[checks] CODE` | string | silences the remark with this code; the reason why |
 //! | `[matrix] file` | string | a matrix file to use in place of the built-in one, relative to the project; `--matrix` beats it |
 //!
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use kiln_format::{Diagnostic, Span, Spanned};
+use kiln_format::{Diagnostic, Span, Spanned, Version};
 use kiln_toolchain::IndexUrl;
 use kiln_toolchain::floor::FloorChoice;
 use toml::de::{DeTable, DeValue};
@@ -36,6 +37,8 @@ pub struct Settings {
     pub cxx: Option<Spanned<String>>,
     /// `[build] floor`.
     pub floor: Option<Spanned<FloorChoice>>,
+    /// `[build] tvm-ffi`.
+    pub tvm_ffi: Option<Spanned<Version>>,
     /// `[checks]`: codes of remarks that are not to be shown, each with the reason.
     pub silenced: BTreeMap<String, Spanned<String>>,
     /// `[matrix] file`, relative to the project unless absolute.
@@ -46,7 +49,8 @@ pub struct Settings {
 const CHECKS: &str = "checks";
 
 /// The tables and their keys; the one list that parsing and messages use.
-const KEYS: [(&str, &str); 5] = [("build", "cxx"), ("build", "floor"), ("index", "torch"), ("index", "url"), ("matrix", "file")];
+const KEYS: [(&str, &str); 6] =
+    [("build", "cxx"), ("build", "floor"), ("build", "tvm-ffi"), ("index", "torch"), ("index", "url"), ("matrix", "file")];
 
 /// Reads the text of a `kiln.toml`. All faults are reported, not the first one only; what was understood is in the settings.
 pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
@@ -57,7 +61,7 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
         return (settings, errors.iter().map(fault).collect());
     }
     let mut diagnostics = Vec::new();
-    let mut floor = None;
+    let (mut floor, mut tvm_ffi) = (None, None);
     for (name, value) in table.get_ref() {
         if name.get_ref() == CHECKS {
             checks(value, &mut settings, &mut diagnostics);
@@ -82,6 +86,7 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
                 ("index", "torch") => &mut settings.torch_index,
                 ("build", "cxx") => &mut settings.cxx,
                 ("build", "floor") => &mut floor,
+                ("build", "tvm-ffi") => &mut tvm_ffi,
                 ("matrix", "file") => &mut settings.matrix_file,
                 (_, other) => {
                     diagnostics.push(unknown("key", other, key.span(), known.iter().map(ToString::to_string)));
@@ -114,6 +119,12 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
                 let message = format!("`floor` must be one of {all}, found `{}`", text.value.escape_debug());
                 diagnostics.push(Diagnostic::error("invalid-value", text.span, message));
             }
+        }
+    }
+    if let Some(text) = tvm_ffi {
+        match Version::parse(&text.value) {
+            Ok(release) => settings.tvm_ffi = Some(Spanned::new(release, text.span)),
+            Err(error) => diagnostics.push(Diagnostic::error("invalid-value", text.span, format!("`tvm-ffi`: {error}"))),
         }
     }
     // The table is sorted by key: the file's order is what a reader expects.
@@ -168,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_key() {
-        let text = "\u{feff}[index]\nurl = \"https://index.example/simple\"\ntorch = \"./wheels\"\n[build]\ncxx = \" clang++ \"\nfloor = \"host\"\n[matrix]\nfile = \"../matrix.toml\"\n";
+        let text = "\u{feff}[index]\nurl = \"https://index.example/simple\"\ntorch = \"./wheels\"\n[build]\ncxx = \" clang++ \"\nfloor = \"host\"\ntvm-ffi = \"0.1.12\"\n[matrix]\nfile = \"../matrix.toml\"\n";
         let (settings, diagnostics) = parse(text);
         assert_eq!(diagnostics, []);
         let value = |s: &Option<Spanned<String>>| s.as_ref().map(|s| s.value.clone());
@@ -176,6 +187,7 @@ mod tests {
         assert_eq!(value(&settings.torch_index).as_deref(), Some("./wheels"));
         assert_eq!(value(&settings.cxx).as_deref(), Some("clang++"));
         assert_eq!(settings.floor.map(|floor| floor.value), Some(FloorChoice::Host));
+        assert_eq!(settings.tvm_ffi.as_ref().map(|release| release.value.as_str()), Some("0.1.12"));
         assert_eq!(value(&settings.matrix_file).as_deref(), Some("../matrix.toml"));
         assert_eq!(parse(""), (Settings::default(), Vec::new()));
         assert_eq!(parse("[build]\n").0, Settings::default());
@@ -218,7 +230,7 @@ mod tests {
           |
         5 | cxxflags = []
           | ^^^^^^^^
-          = allowed here: `cxx`, `floor`
+          = allowed here: `cxx`, `floor`, `tvm-ffi`
 
         error[invalid-url]: `url` is not the address of a package index: it begins neither with `https://`, `http://` or `file://` nor, as a path, with `/`, `./` or `../`
           --> kiln.toml:7:7

@@ -41,7 +41,8 @@ fn packaged(build_toml: &str, init: &str) -> tempfile::TempDir {
     for selected in select(build, &Matrix::builtin().unwrap(), LINUX).variants {
         let id = OpsId::new(&build.general.name, selected.backend, &unique).unwrap();
         let library = root.join("fake.so");
-        let contents = Contents::collect(root, build, &id, selected.target.map(|target| (library.as_path(), target.os))).unwrap();
+        let name = selected.variant.extension_name(&id);
+        let contents = Contents::collect(root, build, &id, name.as_deref().map(|name| (library.as_path(), name))).unwrap();
         let archs = if selected.backend.as_str() == "cuda" { vec!["9.0".to_owned()] } else { Vec::new() };
         let builder = Builder { version: "kiln 0.1.0".into(), commit: None };
         let metadata = metadata(build, selected.backend, selected.kind, &id, &archs, provenance(builder, &Scm::None, false)).unwrap();

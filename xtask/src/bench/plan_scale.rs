@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use kiln::backends::Backends;
+use kiln::frameworks::Frameworks;
 use kiln::matrix::{Filters, Matrix, Selected, Set, Target, choose};
 use kiln::plan::{PlanRequest, plan};
 use kiln_format::variant::{ArchFramework, Cpu, Os, Variant};
@@ -82,7 +83,7 @@ pub(super) fn here(units: usize, variants: usize, shared: bool) -> anyhow::Resul
     let model = chosen.variants.first().context("there is no variant")?;
     let releases: Vec<Version> = (0..variants).map(|number| Version::parse(&format!("3.{number}.0"))).collect::<Result<_, _>>()?;
     let selected: Vec<Selected> = releases.iter().map(|release| of_release(model, release)).collect();
-    let torch: BTreeMap<Version, TorchToolchain> = releases.iter().map(|release| (release.clone(), toolchain(release))).collect();
+    let frameworks = releases.iter().fold(Frameworks::default(), |all, release| all.with_torch(release.clone(), toolchain(release)));
     let project = tempfile::tempdir()?;
     let host = HostCompiler {
         path: PathBuf::from("/usr/bin/c++"),
@@ -101,7 +102,7 @@ pub(super) fn here(units: usize, variants: usize, shared: bool) -> anyhow::Resul
         ops_ids: &BTreeMap::from([(BackendName::Cpu, OpsId::new(&build.general.name.value, BackendName::Cpu, "1")?)]),
         host: Some(&host),
         backends: &Backends::default(),
-        torch: &torch,
+        frameworks: &frameworks,
         floor: None,
         launcher: None,
         processor: &Processor::described_by("/proc/cpuinfo"),

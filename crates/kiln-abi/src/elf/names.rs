@@ -7,7 +7,7 @@ use kiln_object::names::{is_of_python, is_of_runtime};
 
 use super::{Check, shown};
 use crate::expectation::Framework;
-use crate::libraries::{is_of_baseline, is_of_torch, may_need};
+use crate::libraries::{is_of_baseline, is_of_torch, may_have_unversioned, may_need};
 use crate::report::FailureKind;
 use crate::rule::Rule;
 use crate::systems::baselines;
@@ -76,9 +76,7 @@ fn provider(check: &Check<'_, '_>, name: &str) -> Provider {
             Some(false) => {}
             // A library that may not be needed has its own finding, and one that was allowed by hand is believed.
             None if check.expected.allowed_libraries.contains(library) => return Provider::Needed,
-            None if may_need(library, check.expected).is_ok() && crate::libraries::has_node(library, "").is_none() => {
-                unknown.push(library.clone())
-            }
+            None if may_need(library, check.expected).is_ok() && may_have_unversioned(library, name) => unknown.push(library.clone()),
             None => {}
         }
     }

@@ -4,6 +4,7 @@ use super::model::{Kernel, KernelOptions};
 use super::reader::Reader;
 use crate::backend::BackendName;
 use crate::code;
+use crate::dependency::Dependency;
 use crate::diagnostic::Diagnostic;
 use crate::span::Spanned;
 use crate::suggest::quoted;
@@ -57,6 +58,14 @@ pub(super) fn components(reader: &mut Reader<'_>, backends: &[Spanned<BackendNam
                 format!("component ignored: kernel {} is for `{}`, which `backends` does not list", quoted(&kernel.name), kernel.backend);
             let hint = format!("add `\"{}\"` to `backends` in `[general]`", kernel.backend);
             reader.push(Diagnostic::warning(code::UNUSED_KERNEL, kernel.backend.span, message).with_hint(hint));
+        }
+    }
+    if kind == FrameworkKind::TvmFfi {
+        let depends = kernels.iter().filter_map(|kernel| kernel.contents.as_ref()).flat_map(|kernel| &kernel.depends);
+        for torch in depends.filter(|dependency| dependency.value == Dependency::Torch) {
+            let message = "dependency `torch` has no effect: under `[tvm-ffi]` nothing is compiled with torch's headers";
+            let hint = "leave it out: the headers of tvm-ffi are there for every kernel".to_owned();
+            reader.push(Diagnostic::warning(code::UNUSED_DEPENDENCY, torch.span, message).with_hint(hint));
         }
     }
     for backend in backends.iter().filter(|backend| !kernels.iter().any(|kernel| kernel.backend == **backend)) {

@@ -15,6 +15,7 @@ pub use self::grammar::VariantError;
 pub use self::select::{Preference, Rejection, System};
 
 use crate::backend::BackendName;
+use crate::ops_id::OpsId;
 use crate::version::MajorMinor;
 
 /// What one variant directory was built for.
@@ -133,6 +134,20 @@ impl Variant {
     /// The name of its directory.
     pub fn name(&self) -> String {
         self.to_string()
+    }
+
+    /// File name of the extension in its directory; none for Python only. Torch's are modules of Python's stable ABI, those of tvm-ffi
+    /// are plain libraries.
+    pub fn extension_name(&self, id: &OpsId) -> Option<String> {
+        let Self::Arch(arch) = self else { return None };
+        let suffix = match (arch.framework, arch.os) {
+            (ArchFramework::TorchCxx { .. } | ArchFramework::TorchStable { .. }, Os::Linux | Os::Darwin) => "abi3.so",
+            (ArchFramework::TorchCxx { .. } | ArchFramework::TorchStable { .. }, Os::Windows) => "pyd",
+            (ArchFramework::TvmFfi { .. }, Os::Linux) => "so",
+            (ArchFramework::TvmFfi { .. }, Os::Darwin) => "dylib",
+            (ArchFramework::TvmFfi { .. }, Os::Windows) => "dll",
+        };
+        Some(format!("{id}.{suffix}"))
     }
 }
 

@@ -10,8 +10,8 @@ mod tests;
 mod torch;
 mod tvm_ffi;
 
-use kiln_format::Version;
 use kiln_format::lock::Lock;
+use kiln_format::{MajorMinor, Version};
 use serde::Deserialize;
 
 use self::cuda::{RawCuda, RawMembers};
@@ -127,10 +127,27 @@ impl Catalog {
         &self.tvm_ffi
     }
 
-    /// The newest release of tvm-ffi of the same major and minor version as `version` for `platform`, if there is one.
-    pub fn tvm_ffi(&self, version: &Version, platform: &str) -> Option<&TvmFfiRelease> {
-        let of_minor = |release: &&TvmFfiRelease| release.version.major_minor() == version.major_minor() && release.platform == platform;
-        self.tvm_ffi.iter().rev().find(of_minor)
+    /// The release `version` of tvm-ffi for `platform`.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTvmFfi`] with what there is for the platform.
+    pub fn tvm_ffi(&self, version: &Version, platform: &str) -> Result<&TvmFfiRelease, Error> {
+        let mut of_platform = self.tvm_ffi.iter().filter(|release| release.platform == platform);
+        of_platform.clone().find(|release| release.version == *version).ok_or_else(|| Error::UnknownTvmFfi {
+            version: version.to_string(),
+            platform: platform.to_owned(),
+            known: of_platform.by_ref().map(|release| release.version.to_string()).collect(),
+        })
+    }
+
+    /// The oldest release of tvm-ffi with this minor version for `platform`: variants are named after the minor, so what is compiled
+    /// for one must load with each of its releases, and later ones keep what earlier ones had.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTvmFfi`] when there is none.
+    pub fn oldest_tvm_ffi(&self, minor: MajorMinor, platform: &str) -> Result<&TvmFfiRelease, Error> {
+        let of_minor = |release: &&TvmFfiRelease| release.version.major_minor() == minor && release.platform == platform;
+        self.tvm_ffi.iter().find(of_minor).map_or_else(|| self.tvm_ffi(&Version::from(minor), platform), Ok)
     }
 
     /// All CUDA toolkits, by ascending version, then platform. The platform is the machine that the toolkit runs on.

@@ -1,3 +1,5 @@
+use kiln_format::MajorMinor;
+
 use super::*;
 
 #[test]
@@ -125,4 +127,46 @@ fn members_of_a_toolkit_are_named_as_its_platform_does() {
 
 fn toolkit_projects(catalog: &Catalog, toolkit: &CudaToolkit, used_for: CudaUse) -> Vec<String> {
     catalog.cuda_parts(toolkit, &[used_for]).into_iter().map(|part| part.wheel.project).collect()
+}
+
+#[test]
+fn the_oldest_tvm_ffi_of_a_minor_is_built_against() {
+    let catalog = Catalog::embedded().unwrap();
+    let minor = MajorMinor::new(0, 1);
+    for platform in ["linux-x86_64", "linux-aarch64", "darwin-aarch64", "windows-x86_64"] {
+        assert_eq!(catalog.oldest_tvm_ffi(minor, platform).unwrap().version.as_str(), "0.1.9");
+        assert_eq!(catalog.tvm_ffi(&Version::parse("0.1.12").unwrap(), platform).unwrap().version.as_str(), "0.1.12");
+    }
+    let error = catalog.oldest_tvm_ffi(MajorMinor::new(9, 1), "linux-x86_64").unwrap_err();
+    insta::assert_snapshot!(error.to_string(), @"tvm-ffi 9.1 for linux-x86_64 is not in the catalog");
+    insta::assert_snapshot!(error.hint().unwrap(), @"the catalog has 0.1.9, 0.1.10, 0.1.11, 0.1.12, 0.1.13, 0.1.14, 0.1.15");
+}
+
+/// What is compiled against the oldest release of a minor is promised to load with all: names of the C interface never go away.
+#[test]
+fn later_releases_of_tvm_ffi_have_what_earlier_ones_had() {
+    const NAMES: [&str; 12] = [
+        "TVMFFIAnyViewToOwnedAny",
+        "TVMFFIBacktrace",
+        "TVMFFIEnvGetStream",
+        "TVMFFIEnvTensorAlloc",
+        "TVMFFIErrorCreate",
+        "TVMFFIErrorMoveFromRaised",
+        "TVMFFIErrorSetRaised",
+        "TVMFFIFunctionCall",
+        "TVMFFIFunctionGetGlobal",
+        "TVMFFIStringFromByteArray",
+        "TVMFFITensorFromDLPack",
+        "TVMFFITypeKeyToIndex",
+    ];
+    for release in Catalog::embedded().unwrap().tvm_ffi_releases() {
+        let exports = release.exports().unwrap();
+        let [library] = exports.as_slice() else { panic!("{} has {} libraries", release.version, exports.len()) };
+        for name in NAMES {
+            // macOS writes an underscore before each.
+            let written = if release.platform.starts_with("darwin-") { format!("_{name}") } else { name.to_owned() };
+            assert!(library.offers(&written) || library.offers(name), "{} for {} lacks {name}", release.version, release.platform);
+        }
+        assert!(!library.offers("TVMFFINoSuchName"));
+    }
 }

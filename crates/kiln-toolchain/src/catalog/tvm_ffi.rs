@@ -7,6 +7,7 @@ use super::pin::{checked, no};
 use crate::error::Error;
 use crate::names::LibraryExports;
 use crate::part::{Members, Part, WheelPin};
+use crate::store::TreeInfo;
 
 /// One tvm-ffi build: a wheel for one platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,12 @@ impl TvmFfiRelease {
     /// When the compiled-in data is damaged; the tests see to it that it is not.
     pub fn exports(&self) -> Result<Vec<LibraryExports>, Error> {
         crate::names::of_catalog(&self.names)
+    }
+
+    /// The tree of a release: its one part.
+    pub(crate) fn tree(&self) -> TreeInfo {
+        let part = self.part();
+        TreeInfo::new(format!("tvm-ffi-{}-{}", self.version, self.platform), part.digest(), vec![part])
     }
 
     /// What a build needs of the wheel: all headers, and on Windows the import library.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use kiln_format::lock::Lock;
 
-use super::{Provisioner, part_in_place, torch_tree};
-use crate::catalog::Catalog;
+use super::{Item, Provisioner, part_in_place, torch_tree};
+use crate::catalog::{Catalog, TvmFfiRelease};
 use crate::error::Error;
 use crate::part::Terms;
 use crate::store::{Removal, TreeInfo};
@@ -101,7 +101,8 @@ impl Provisioner<'_> {
     /// Makes a damaged tree again: its content is the same, so whoever uses it meanwhile loses nothing but the damage. True when the
     /// tree is sound or gone afterwards.
     fn repair(&self, id: &str, info: Option<TreeInfo>) -> Result<bool, Error> {
-        let known = || self.catalog.releases().iter().map(torch_tree).find(|info| info.id() == id);
+        let tvm_ffi = self.catalog.tvm_ffi_releases().iter().map(TvmFfiRelease::tree);
+        let known = || self.catalog.releases().iter().map(torch_tree).chain(tvm_ffi).find(|info| info.id() == id);
         // A `tree.json` that was changed is no authority: its digest must be the one in the name of the tree.
         let Some(info) = info.filter(|info| info.id() == id && info.is_consistent()).or_else(known) else {
             let lock = self.lock(&self.store.lock_file(id), id)?;
@@ -124,7 +125,8 @@ impl Provisioner<'_> {
                 self.make(own.clone(), &part_in_place(part), &part.wheel.project, &lock)?;
             }
             let what = format!("{} {}", part.wheel.project, part.wheel.version());
-            trees.push((part.clone(), self.find_or_fetch(own, part_in_place(part), &what, id)?));
+            let item = Item { info: own, part: part_in_place(part), what, argument: id.to_owned() };
+            trees.push((part.clone(), self.find_or_fetch(&item)?));
         }
         self.store.create(info, &lock, |tree| self.store.link(&trees, tree))?;
         Ok(true)

@@ -2,7 +2,7 @@
 
 use kiln_format::Version;
 
-use super::{Provisioner, torch_part, torch_tree};
+use super::{Item, Provisioner};
 use crate::error::Error;
 use crate::http::{Client, HttpError, HttpFault, IndexUrl, RetryPolicy};
 use crate::index::{self, Locations};
@@ -25,21 +25,31 @@ impl Provisioner<'_> {
     /// # Errors
     /// Those with which [`Provisioner::torch`] would end.
     pub fn would_provide_torch(&self, version: &Version, platform: &str) -> Result<Availability, Error> {
-        let release = self.catalog.torch(version, platform)?;
-        let what = format!("torch {} ({})", release.version, release.platform);
+        self.would_provide(&Item::from(self.catalog.torch(version, platform)?))
+    }
+
+    /// The same for [`Provisioner::tvm_ffi`].
+    ///
+    /// # Errors
+    /// Those with which [`Provisioner::tvm_ffi`] would end.
+    pub fn would_provide_tvm_ffi(&self, version: &Version, platform: &str) -> Result<Availability, Error> {
+        self.would_provide(&Item::from(self.catalog.tvm_ffi(version, platform)?))
+    }
+
+    fn would_provide(&self, item: &Item) -> Result<Availability, Error> {
+        let Item { info, part, what, argument } = item;
         self.told(|| {
-            let info = torch_tree(release);
-            if self.find(&info).is_some() {
+            if self.find(info).is_some() {
                 return Ok(Availability::Stored);
             }
-            let forbidden = || self.forbidden(&what, &format!("torch=={}", release.version));
+            let forbidden = || self.forbidden(what, argument);
             if self.options.offline && !(self.network)().is_ok_and(|network| network.has_local()) {
                 return Err(forbidden());
             }
-            let _lock = self.lock(&self.store.lock_file(&info.id()), &what)?;
+            let _lock = self.lock(&self.store.lock_file(&info.id()), what)?;
             let network = (self.network)()?;
             let client = network.client(self.options.retry, self.options.offline, self.events, self.interrupt.clone(), what.clone());
-            self.see(&torch_part(release), &network, &client).map_err(|error| match error {
+            self.see(part, &network, &client).map_err(|error| match error {
                 Error::Fetch { source: HttpError { fault: HttpFault::Offline, .. }, .. } => forbidden(),
                 error => error,
             })?;

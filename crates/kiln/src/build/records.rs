@@ -9,6 +9,7 @@ use kiln_toolchain::{Provider, Terms};
 
 use super::{Prepared, Services, compiler_name, cuda_release};
 use crate::floor::record as floor_record;
+use crate::frameworks::Provided;
 use crate::matrix::Kind;
 use crate::plan::{BuildPlan, PlannedVariant};
 use crate::record::{Proven, Stage, StepRecord, ToolchainRecord, VariantRecord};
@@ -36,7 +37,7 @@ pub(super) fn variant(
     steps: Vec<StepRecord>,
 ) -> VariantRecord {
     let selected = &variant.selected;
-    let torch = selected.torch().and_then(|used| prepared.torch.get(&used.release));
+    let framework = prepared.frameworks.provided(selected);
     let mut toolchains = BTreeMap::new();
     let mut by = services.builder.version.clone();
     if selected.kind != Kind::Noarch
@@ -54,14 +55,13 @@ pub(super) fn variant(
         let (provider, identity, licenses) = ("system".to_owned(), launcher.identity.clone(), BTreeMap::new());
         toolchains.insert("launcher".to_owned(), ToolchainRecord { provider, version, identity, licenses });
     }
-    if let Some(torch) = torch {
-        let provider = match torch.provider {
+    if let Some(Provided { name, version, provider, identity, terms }) = framework {
+        let provider = match provider {
             Provider::Wheel { .. } => "wheel",
             Provider::System { .. } => "python",
         };
-        let version = torch.version.to_string();
-        let (provider, identity) = (provider.to_owned(), torch.identity.clone());
-        toolchains.insert("torch".to_owned(), ToolchainRecord { provider, version, identity, licenses: licenses(&torch.terms) });
+        let (provider, version, identity) = (provider.to_owned(), version.to_string(), identity.to_owned());
+        toolchains.insert(name.to_owned(), ToolchainRecord { provider, version, identity, licenses: licenses(terms) });
     }
     if let Some(cuda) = cuda_release(selected).and_then(|release| prepared.backends.cuda(release)) {
         let toolkit = cuda.toolkit();
@@ -80,7 +80,7 @@ pub(super) fn variant(
             },
         );
     }
-    let catalog = torch.and_then(|torch| match &torch.provider {
+    let catalog = framework.and_then(|framework| match framework.provider {
         Provider::Wheel { record_sha256, .. } => Some(record_sha256.clone()),
         Provider::System { .. } => None,
     });
@@ -88,7 +88,7 @@ pub(super) fn variant(
         id: variant.ops_id.to_string(),
         backend: selected.backend.to_string(),
         framework: selected.kind.as_str().to_owned(),
-        torch: torch.map(|torch| torch.version.to_string()),
+        torch: framework.filter(|framework| framework.name == "torch").map(|torch| torch.version.to_string()),
         compute: selected.compute_version().map(ToString::to_string),
         catalog,
         toolchains,

@@ -8,7 +8,6 @@ use kiln_format::variant::Variant;
 use kiln_format::{Level, Metadata, OpsId};
 
 use super::remark::{Outcome, Remark, RemarkKind};
-use super::variant::extension_name;
 use crate::build_error::causes;
 use crate::hash::VariantDir;
 use crate::package::METADATA;
@@ -164,7 +163,7 @@ fn id(dir: &VariantDir, variant: Option<&Variant>, metadata: &Metadata, outcome:
         let detail = format!("the ops id is `{id}`: that of this kernel and backend begins with `{start}`");
         finding(outcome, BuildRule::MetadataId, dir, detail, "build the variant again");
     }
-    if let Some(extension) = variant.and_then(|variant| extension_name(variant, &id))
+    if let Some(extension) = variant.and_then(|variant| variant.extension_name(&id))
         && !dir.path.join(&extension).is_file()
     {
         let detail = format!("the ops id is `{id}`, and there is no `{extension}`");

@@ -11,7 +11,7 @@ mod sarif;
 mod variant;
 
 pub use builds::BuildRule;
-pub use names::TorchNames;
+pub use names::FrameworkNames;
 pub use on_demand::{CheckError, CheckOptions, Checks, NO_VARIANTS, check_paths};
 pub use remark::{Outcome, Remark, RemarkKind};
 pub use sarif::sarif;

@@ -1,38 +1,69 @@
-//! What torch's libraries export, for the checks of names without a version.
+//! What the libraries of frameworks export, for the checks of names without a version.
+
+use std::collections::BTreeSet;
 
 use kiln_abi::Framework;
 use kiln_format::MajorMinor;
-use kiln_format::variant::Cpu;
-use kiln_toolchain::{Catalog, Error, LibraryExports};
+use kiln_format::variant::{Compute, Cpu};
+use kiln_toolchain::{Catalog, CudaToolkit, Error, LibraryExports, TorchRelease, TvmFfiRelease};
 
-/// The exports of one or several torch releases.
+/// The exports of one or several releases of torch, of tvm-ffi, and of the runtime of a vendor.
 #[derive(Clone, Debug, Default)]
-pub struct TorchNames {
+pub struct FrameworkNames {
     releases: Vec<Vec<LibraryExports>>,
 }
 
-impl TorchNames {
-    /// Those of the one torch that a variant is built against.
+impl FrameworkNames {
+    /// Those of the one release that a variant is built against.
     pub fn of(exports: &[LibraryExports]) -> Self {
         Self { releases: vec![exports.to_vec()] }
     }
 
-    /// Those of the catalog's releases that an extension may meet: of one minor for torch's C++ ABI, of every release from the
-    /// declared one on for the stable ABI, of all where neither is known; of builds for Linux on `cpu`, or on all of them.
+    /// Those of the catalog's releases that an extension may meet, in builds for Linux on `cpu`, or on all of them. `minor` is that of the
+    /// framework: of torch where the framework is not known. `compute` is what the extension runs on, if that is known.
+    ///
+    /// Of torch: one minor for its C++ ABI, every release from the declared one on for the stable ABI, all where neither is known. Of
+    /// tvm-ffi: the oldest of the minor, which every later one stands in for. Of CUDA: the variant's release, or all of them.
     ///
     /// # Errors
     /// When the catalog is damaged.
-    pub fn of_catalog(catalog: &Catalog, cpu: Option<Cpu>, framework: Option<Framework>, torch: Option<MajorMinor>) -> Result<Self, Error> {
-        let platform = cpu.map_or_else(|| "linux-".to_owned(), |cpu| format!("linux-{cpu}"));
-        let fits = |release: MajorMinor| match (framework, torch) {
+    pub fn of_catalog(
+        catalog: &Catalog,
+        cpu: Option<Cpu>,
+        framework: Option<Framework>,
+        minor: Option<MajorMinor>,
+        compute: Option<Compute>,
+    ) -> Result<Self, Error> {
+        let prefix = cpu.map_or_else(|| "linux-".to_owned(), |cpu| format!("linux-{cpu}"));
+        let fits = |release: MajorMinor| match (framework, minor) {
             (Some(Framework::TorchStable(declared)), _) => release >= declared,
             (Some(Framework::TvmFfi), _) => false,
             (_, Some(torch)) => release == torch,
             (_, None) => true,
         };
-        let fitting =
-            catalog.releases().iter().filter(|release| release.platform.starts_with(&platform) && fits(release.version.major_minor()));
-        Ok(Self { releases: fitting.map(kiln_toolchain::TorchRelease::exports).collect::<Result<_, _>>()? })
+        let torch =
+            catalog.releases().iter().filter(|release| release.platform.starts_with(&prefix) && fits(release.version.major_minor()));
+        let mut releases = torch.map(TorchRelease::exports).collect::<Result<Vec<_>, _>>()?;
+        if matches!(framework, None | Some(Framework::TvmFfi)) {
+            let minor = minor.filter(|_| framework.is_some());
+            let mut seen = BTreeSet::new();
+            let oldest = catalog.tvm_ffi_releases().iter().filter(|release| {
+                let of = release.version.major_minor();
+                let wanted = release.platform.starts_with(&prefix) && minor.is_none_or(|minor| of == minor);
+                wanted && seen.insert((of, release.platform.as_str()))
+            });
+            releases.extend(oldest.map(TvmFfiRelease::exports).collect::<Result<Vec<_>, _>>()?);
+        }
+        let cuda = catalog.cuda_toolkits().iter().filter(|toolkit| {
+            let wanted = match compute {
+                Some(Compute::Cuda(release)) => toolkit.version.major_minor() == release,
+                Some(_) => false,
+                None => true,
+            };
+            wanted && toolkit.platform.starts_with(&prefix)
+        });
+        releases.extend(cuda.map(CudaToolkit::exports).collect::<Result<Vec<_>, _>>()?);
+        Ok(Self { releases })
     }
 
     /// Whether the library with this SONAME exports `name` in one of the releases; none when no release has the library.

@@ -15,9 +15,9 @@ use kiln_toolchain::Catalog;
 use thiserror::Error;
 
 use super::builds::check_builds;
-use super::names::TorchNames;
+use super::names::FrameworkNames;
 use super::remark::{Outcome, Remark};
-use super::variant::{extension_name, floor_policy, shape, torch_of};
+use super::variant::{floor_policy, framework_minor, shape};
 use crate::build::Checked;
 use crate::build_error::causes;
 use crate::hash::{HashError, VariantDir, find_variants};
@@ -168,7 +168,7 @@ impl Checker<'_> {
             match name.parse::<Variant>() {
                 Ok(variant) => {
                     let id = ops_id(path);
-                    let extension = id.as_ref().and_then(|id| extension_name(&variant, id));
+                    let extension = id.as_ref().and_then(|id| variant.extension_name(id));
                     self.with_expectation(Some(&variant), id.as_ref(), policy, |expected| {
                         check_variant(path, name, shape(&variant, extension.as_deref()), expected, &mut report);
                     })?;
@@ -188,7 +188,7 @@ impl Checker<'_> {
         let variant_dir = path.parent();
         let variant = variant_dir.and_then(name_of).and_then(|name| name.parse::<Variant>().ok());
         let id = variant_dir.and_then(ops_id).filter(|id| {
-            let extension = variant.as_ref().and_then(|variant| extension_name(variant, id));
+            let extension = variant.as_ref().and_then(|variant| variant.extension_name(id));
             extension.is_some() && extension == name_of(path)
         });
         let mut report = Report::default();
@@ -222,11 +222,11 @@ impl Checker<'_> {
             },
             _ => None,
         });
-        let cpu = match variant {
-            Some(Variant::Arch(arch)) => Some(arch.cpu),
-            _ => None,
+        let (cpu, compute) = match variant {
+            Some(Variant::Arch(arch)) => (Some(arch.cpu), Some(arch.compute)),
+            _ => (None, None),
         };
-        let names = TorchNames::of_catalog(&self.catalog, cpu, framework, variant.and_then(torch_of))?;
+        let names = FrameworkNames::of_catalog(&self.catalog, cpu, framework, variant.and_then(framework_minor), compute)?;
         let origins = Origins::default();
         let known_names = |soname: &str, name: &str| names.exports(soname, name);
         let expected = Expectation {

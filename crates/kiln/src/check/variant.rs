@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kiln_abi::{Expectation, Origins, Policies, PolicyError, Profile, PythonVersion, Report, Shape, check_variant};
-use kiln_format::variant::{ArchFramework, Os, Variant};
+use kiln_format::variant::{ArchFramework, Variant};
 use kiln_format::{MajorMinor, OpsId};
 use kiln_object::elf::relocatable;
 use kiln_toolchain::floor::FloorChoice;
 
-use super::names::TorchNames;
-use crate::package::library_name;
+use super::names::FrameworkNames;
 
 /// A variant that was just built, not yet in its place.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +20,8 @@ pub struct BuiltVariant<'a> {
     pub id: &'a OpsId,
     /// The policy that it was linked for; none when no floor was applied.
     pub floor: Option<&'a str>,
-    /// What the torch that it was built against exports.
-    pub torch: &'a TorchNames,
+    /// What the framework that it was built against exports.
+    pub names: &'a FrameworkNames,
     /// The objects that it was linked from: label and file.
     pub objects: &'a [(String, PathBuf)],
     /// Directories of this machine, which must not be inside.
@@ -37,7 +36,7 @@ pub fn check_built(dir: &Path, built: &BuiltVariant<'_>) -> Result<Report, Polic
     let policies = Policies::embedded()?;
     let floor = built.floor.map(|name| policies.get(name)).transpose()?;
     let allowed = BTreeSet::new();
-    let known = |soname: &str, name: &str| built.torch.exports(soname, name);
+    let known = |soname: &str, name: &str| built.names.exports(soname, name);
     let check = |origins: &Origins| {
         let expected = Expectation {
             profile: Profile::Extension,
@@ -55,7 +54,7 @@ pub fn check_built(dir: &Path, built: &BuiltVariant<'_>) -> Result<Report, Polic
         };
         let mut report = Report::default();
         let name = built.variant.name();
-        let file = extension_name(built.variant, built.id);
+        let file = built.variant.extension_name(built.id);
         check_variant(dir, &name, shape(built.variant, file.as_deref()), &expected.for_variant(built.variant), &mut report);
         report
     };
@@ -69,19 +68,6 @@ pub fn check_built(dir: &Path, built: &BuiltVariant<'_>) -> Result<Report, Polic
     Ok(check(&Origins::new(objects.iter().map(|(label, object)| (*label, object)))))
 }
 
-/// File name of the extension of a compiled torch variant; none for one without or with another framework's rules.
-pub(super) fn extension_name(variant: &Variant, id: &OpsId) -> Option<String> {
-    match variant {
-        Variant::Noarch(_) => None,
-        Variant::Arch(arch) => Some(match (arch.framework, arch.os) {
-            (ArchFramework::TvmFfi { .. }, Os::Linux) => format!("{id}.so"),
-            (ArchFramework::TvmFfi { .. }, Os::Darwin) => format!("{id}.dylib"),
-            (ArchFramework::TvmFfi { .. }, Os::Windows) => format!("{id}.dll"),
-            (_, os) => library_name(id, os),
-        }),
-    }
-}
-
 /// What the directory of a variant should hold.
 pub(super) fn shape<'a>(variant: &Variant, extension: Option<&'a str>) -> Shape<'a> {
     match variant {
@@ -90,12 +76,12 @@ pub(super) fn shape<'a>(variant: &Variant, extension: Option<&'a str>) -> Shape<
     }
 }
 
-/// The torch minor that a variant's name says.
-pub(super) fn torch_of(variant: &Variant) -> Option<MajorMinor> {
+/// The minor of torch or of tvm-ffi that a variant's name says to be the one that it needs.
+pub(super) fn framework_minor(variant: &Variant) -> Option<MajorMinor> {
     match variant {
         Variant::Arch(arch) => match arch.framework {
-            ArchFramework::TorchCxx { version, .. } => Some(version),
-            ArchFramework::TorchStable { .. } | ArchFramework::TvmFfi { .. } => None,
+            ArchFramework::TorchCxx { version, .. } | ArchFramework::TvmFfi { version } => Some(version),
+            ArchFramework::TorchStable { .. } => None,
         },
         Variant::Noarch(_) => None,
     }

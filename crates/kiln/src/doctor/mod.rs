@@ -26,7 +26,7 @@ use crate::build_error;
 
 pub use self::devices::DevicesOf;
 pub use self::report::{json, text};
-pub use self::verdict::{Start, TorchFrom, Verdict};
+pub use self::verdict::{FrameworkFrom, Start, Verdict};
 
 /// What is known of one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

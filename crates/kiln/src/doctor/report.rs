@@ -1,8 +1,9 @@
 //! What `kiln doctor` says, as text and as JSON.
 
+use kiln_format::Version;
 use serde_json::{Value, json};
 
-use super::{DoctorReport, Item, Section, State, Verdict};
+use super::{DoctorReport, FrameworkFrom, Item, Section, State, Verdict};
 use crate::build_error::Report;
 
 /// The report for people. With `verbose`, also the places that were looked at and what things are made of.
@@ -78,7 +79,7 @@ fn verdict_text(text: &mut String, verdict: &Verdict) {
     match &verdict.start {
         Ok(start) => {
             let mut with: Vec<String> = start.compiler.iter().map(|compiler| format!("with {compiler}")).collect();
-            with.extend(start.torch.iter().map(|(release, from)| format!("torch {release} of the {}", from.as_str())));
+            with.extend(start.frameworks.iter().map(|(name, release, from)| format!("{name} {release} of the {}", from.as_str())));
             let with = if with.is_empty() { String::new() } else { format!(" {}", with.join(", ")) };
             text.push_str(&line("yes", &format!("{}: {}{with}", verdict.backend, start.variants.join(", "))));
         }
@@ -124,9 +125,9 @@ fn verdict_json(verdict: &Verdict) -> Value {
     let backend = verdict.backend.as_str();
     match &verdict.start {
         Ok(start) => {
-            let torch: Vec<Value> =
-                start.torch.iter().map(|(release, from)| json!({"release": release.to_string(), "from": from.as_str()})).collect();
-            json!({"backend": backend, "starts": true, "variants": start.variants, "compiler": start.compiler, "torch": torch})
+            let framework = |(name, release, from): &(&str, Version, FrameworkFrom)| json!({"name": name, "release": release.to_string(), "from": from.as_str()});
+            let frameworks: Vec<Value> = start.frameworks.iter().map(framework).collect();
+            json!({"backend": backend, "starts": true, "variants": start.variants, "compiler": start.compiler, "frameworks": frameworks})
         }
         Err(Report { code, message, causes, hint }) => json!({
             "backend": backend, "starts": false,

@@ -9,9 +9,9 @@ use crate::backends;
 use crate::build::{BuildOptions, Checked, compiler_name, prepare, would_start};
 use crate::build_error::{BuildError, Report};
 
-/// Where a build's torch is.
+/// Where a framework of a build is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TorchFrom {
+pub enum FrameworkFrom {
     /// In the store.
     Store,
     /// In a wheel that the index lists.
@@ -20,7 +20,7 @@ pub enum TorchFrom {
     Python,
 }
 
-impl TorchFrom {
+impl FrameworkFrom {
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl TorchFrom {
     }
 }
 
-impl From<Option<Availability>> for TorchFrom {
+impl From<Option<Availability>> for FrameworkFrom {
     fn from(availability: Option<Availability>) -> Self {
         match availability {
             Some(Availability::Stored) => Self::Store,
@@ -48,8 +48,8 @@ pub struct Start {
     pub variants: Vec<String>,
     /// The host compiler.
     pub compiler: Option<String>,
-    /// The releases of torch.
-    pub torch: Vec<(Version, TorchFrom)>,
+    /// The frameworks, each with its release.
+    pub frameworks: Vec<(&'static str, Version, FrameworkFrom)>,
 }
 
 /// What a build for one backend would do.
@@ -96,10 +96,10 @@ fn start_of(examination: &Examination<'_>, checked: &Checked, backend: BackendNa
     let mut options = BuildOptions { fetch: false, ..examination.options.clone() };
     options.filters.backends = vec![backend];
     let prepared = prepare(checked, options, examination.services)?;
-    let torch = would_start(&prepared, examination.services)?;
+    let frameworks = would_start(&prepared, examination.services)?;
     Ok(Start {
         variants: prepared.plan.variants.iter().map(|variant| variant.selected.variant.name()).collect(),
         compiler: prepared.host().map(compiler_name),
-        torch: torch.into_iter().map(|(release, availability)| (release, availability.into())).collect(),
+        frameworks: frameworks.into_iter().map(|found| (found.name, found.release, found.availability.into())).collect(),
     })
 }

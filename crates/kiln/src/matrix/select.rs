@@ -64,9 +64,10 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// The torch that it is compiled with; none for noarch.
+    /// The torch that it is compiled with; none for noarch and tvm-ffi.
     pub fn torch(&self) -> Option<TorchUse> {
-        self.row.as_ref().map(|row| TorchUse { minor: row.torch, release: row.release.clone() })
+        let row = self.row.as_ref().filter(|_| !matches!(self.kind, Kind::TvmFfi(_)));
+        row.map(|row| TorchUse { minor: row.torch, release: row.release.clone() })
     }
 
     /// The compute version as the matrix writes it, where there is one.
@@ -296,23 +297,25 @@ fn say_newest(stable: &[Selected], left_out: &mut [LeftOut]) {
     }
 }
 
-/// Whether two variants are ones of which a plain build makes one: those of a backend, with the stable ABI those of a major version of
-/// the compute.
+/// Whether two variants are ones of which a plain build makes one: those of a backend, where the name does not depend on torch those of
+/// a major version of the compute.
 pub(super) fn stands_for(a: &Selected, b: &Selected) -> bool {
     let group = |v: &Selected| match v.kind {
-        Kind::TorchStable(_) => (v.backend, v.target, v.row.as_ref().and_then(|row| row.compute.version()).map(|version| version.major)),
+        Kind::TorchStable(_) | Kind::TvmFfi(_) => {
+            (v.backend, v.target, v.row.as_ref().and_then(|row| row.compute.version()).map(|version| version.major))
+        }
         _ => (v.backend, v.target, None),
     };
     group(a) == group(b)
 }
 
 /// Marks, per backend, the variants that stand for the rest. Order of preference: default set, newest torch, oldest compute. A
-/// loader takes a stable-ABI variant whose compute minor is at most its own, so there the oldest minor of each major stands.
+/// loader takes a variant whose compute minor is at most its own, so there the oldest minor of each major stands.
 pub(super) fn mark_preferred(variants: &mut [Selected]) {
     let rank = |v: &Selected| {
         let (torch, compute) = v.row.as_ref().map_or((None, None), |row| (Some(row.torch), row.compute.version()));
         match v.kind {
-            Kind::TorchStable(_) => (!v.default, None, compute),
+            Kind::TorchStable(_) | Kind::TvmFfi(_) => (!v.default, None, compute),
             _ => (!v.default, Some(std::cmp::Reverse(torch)), compute),
         }
     };

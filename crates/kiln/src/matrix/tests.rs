@@ -78,7 +78,11 @@ fn compliance_list_of_tvm_ffi() {
     // Two rows have CUDA 13.2: the first gives the name.
     let selection = select(&kernel, &peer(), LINUX);
     let cu132 = selection.variants.iter().find(|v| v.variant.name().contains("cu132")).unwrap();
-    assert_eq!(cu132.torch().unwrap().minor, MajorMinor::new(2, 12));
+    assert_eq!(cu132.row.as_ref().unwrap().torch, MajorMinor::new(2, 12));
+    // No torch is compiled with, and of each major version of CUDA the oldest minor stands for all.
+    assert!(selection.variants.iter().all(|v| v.torch().is_none()));
+    let preferred: Vec<_> = selection.variants.iter().filter(|v| v.preferred).map(|v| v.variant.name()).collect();
+    assert_eq!(preferred, ["cpu", "cu126", "cu130", "xpu20253"].map(|compute| format!("tvm-ffi01-{compute}-x86_64-linux")));
     assert!(reasons(&selection).contains(&("torch 2.13 cuda 13.2".into(), "same-name")));
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use kiln_format::variant::Os;
+use kiln_format::build::Framework;
 use kiln_format::{Build, Digest, DigestAlgorithm, OpsId};
 
 use super::METADATA;
@@ -37,37 +37,29 @@ pub struct Contents {
     pub(super) files: BTreeMap<String, Entry>,
 }
 
-/// The file name of a compiled torch variant's shared object on `os`.
-pub fn library_name(id: &OpsId, os: Os) -> String {
-    match os {
-        Os::Linux | Os::Darwin => format!("{id}.abi3.so"),
-        Os::Windows => format!("{id}.pyd"),
-    }
-}
-
 impl Contents {
     /// The files of a variant: those of the package of the project in `root` that are shipped, and `_ops.py`; for a compiled variant
-    /// also the shared object in the file `library`, under the name that `os` wants.
+    /// also the shared object in the file `library`, under the name that comes with it.
     ///
     /// # Errors
     /// When a file of the package cannot be shipped, or has the name of the shared object.
-    pub fn collect(root: &Path, build: &Build, id: &OpsId, library: Option<(&Path, Os)>) -> Result<Self, PackageError> {
+    pub fn collect(root: &Path, build: &Build, id: &OpsId, library: Option<(&Path, &str)>) -> Result<Self, PackageError> {
         let package = format!("{}/{}", build.ext_dir(), build.python_name());
         let shipped = shipped_files(root, &package, &build.shipped_extensions())?;
         let mut files: BTreeMap<String, Entry> =
             shipped.into_iter().map(|(name, path)| (name, Entry { source: Source::File(path), executable: false })).collect();
-        let ops = match library {
-            Some(_) => ops_py::torch(id.as_str()),
-            None => ops_py::torch_noarch(id.as_str()),
+        let ops = match (library, &build.framework) {
+            (Some(_), Framework::TvmFfi(_)) => ops_py::tvm_ffi(id.as_str()),
+            (Some(_), _) => ops_py::torch(id.as_str()),
+            (None, _) => ops_py::torch_noarch(id.as_str()),
         };
         files.insert(ops_py::FILE_NAME.to_owned(), Entry { source: Source::Bytes(ops.into_bytes()), executable: false });
-        if let Some((path, os)) = library {
-            let name = library_name(id, os);
+        if let Some((path, name)) = library {
             // Python would find a module or package of the same stem in place of the shared object, or beside it.
             if let Some(clash) = files.keys().find(|file| file.split(['.', '/']).next() == Some(id.as_str())) {
                 return Err(PackageError::Clash { name: clash.clone() });
             }
-            files.insert(name, Entry { source: Source::File(path.to_owned()), executable: true });
+            files.insert(name.to_owned(), Entry { source: Source::File(path.to_owned()), executable: true });
         }
         Ok(Self { files })
     }

@@ -16,7 +16,7 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-pub use self::contents::{Contents, library_name};
+pub use self::contents::Contents;
 pub use self::error::PackageError;
 pub use self::meta::{metadata, provenance};
 pub use self::place::{Inspect, Placed, place};

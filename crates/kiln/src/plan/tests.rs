@@ -11,10 +11,11 @@ use kiln_format::{BackendName, OpsId, Version};
 use kiln_graph::{PathRef, PlanAction, RootBinding, RootKind, RootName};
 use kiln_toolchain::floor::{Floor, FloorLevel};
 use kiln_toolchain::host::{Family, HostCompiler, HostRuntime};
-use kiln_toolchain::{CxxLevel, Launcher, LibraryExports, NameSet, Processor, Provider, TorchToolchain};
+use kiln_toolchain::{CxxLevel, Launcher, LibraryExports, NameSet, Processor, Provider, TorchToolchain, TvmFfiToolchain};
 
 use super::{BuildPlan, PlanError, PlanRequest, plan};
 use crate::backends::Backends;
+use crate::frameworks::Frameworks;
 use crate::matrix::{Filters, Matrix, Set, Target, choose};
 
 const LINUX: Target = Target { cpu: Cpu::X86_64, os: Os::Linux };
@@ -54,7 +55,23 @@ fn torch(release: &str, cxx_level: CxxLevel) -> TorchToolchain {
     }
 }
 
+fn tvm_ffi() -> TvmFfiToolchain {
+    let root = RootName::new("tvm-ffi-0.1.9");
+    let include = |path: &str| PathRef { root: root.clone(), path: path.to_owned() };
+    TvmFfiToolchain {
+        version: version("0.1.9"),
+        provider: Provider::Wheel { file: String::new(), sha256: String::new(), record_sha256: String::new() },
+        include_dirs: ["tvm_ffi/include", "tvm_ffi/3rdparty/dlpack/include"].map(include).to_vec(),
+        binding: RootBinding { dir: PathBuf::from("/store"), kind: RootKind::Immutable { digest: "0.1.9".to_owned() } },
+        root,
+        exports: vec![LibraryExports { soname: "libtvm_ffi.so".to_owned(), names: Arc::new(NameSet::default()) }],
+        identity: "0.1.9".to_owned(),
+        terms: Vec::new(),
+    }
+}
+
 struct Setup<'a> {
+    framework: &'static str,
     torch_table: &'static str,
     kernels: &'a str,
     family: Family,
@@ -67,6 +84,7 @@ struct Setup<'a> {
 impl Default for Setup<'_> {
     fn default() -> Self {
         Self {
+            framework: "torch",
             torch_table: "src = [\"ext/binding.cpp\", \"ext/binding.h\"]",
             kernels: "[kernel.k]\nbackend = \"cpu\"\ndepends = [\"torch\"]\nsrc = [\"cpu/k.cpp\"]\ninclude = [\"cpu\"]\ncxx-flags = [\"-DMINE\"]",
             family: Family::Gnu,
@@ -81,8 +99,8 @@ impl Default for Setup<'_> {
 impl Setup<'_> {
     fn plan(&self, variants: &[&str]) -> Result<BuildPlan, PlanError> {
         let text = format!(
-            "[general]\nname = \"relu\"\nversion = 1\nedition = 5\nlicense = \"MIT\"\nbackends = [\"cpu\"]\n[torch]\n{}\n{}\n",
-            self.torch_table, self.kernels
+            "[general]\nname = \"relu\"\nversion = 1\nedition = 5\nlicense = \"MIT\"\nbackends = [\"cpu\"]\n[{}]\n{}\n{}\n",
+            self.framework, self.torch_table, self.kernels
         );
         let parsed = kiln_format::build::parse("build.toml", &text);
         let build = parsed.build.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
@@ -103,7 +121,10 @@ impl Setup<'_> {
             ops_ids: &BTreeMap::from([(BackendName::Cpu, OpsId::new(&build.general.name.value, BackendName::Cpu, "1").unwrap())]),
             host: Some(&host),
             backends: &Backends::default(),
-            torch: &torches.into_iter().map(|(release, level)| (version(release), torch(release, level))).collect(),
+            frameworks: &torches
+                .into_iter()
+                .fold(Frameworks::default(), |all, (release, level)| all.with_torch(version(release), torch(release, level)))
+                .with_tvm_ffi(tvm_ffi()),
             floor: self.floor.then_some(&floor),
             launcher: self.launcher.as_ref(),
             processor: &Processor::described_by(&self.cpuinfo),
@@ -384,4 +405,78 @@ fn the_processor_counts_where_a_flag_asks_for_it() {
     let error = Setup { kernels: &kernels, ..Setup::default() }.plan(&[TORCH_213]).unwrap_err();
     assert_eq!((error.code(), error.hint().is_some()), ("unknown-processor", true));
     insta::assert_snapshot!(error, @"[kernel.k]: `-march=native` compiles for the processor of this machine, and `/nowhere` does not say which one that is");
+}
+
+const TVM_FFI: &str = "tvm-ffi01-cpu-x86_64-linux";
+
+/// No torch, no Python: other defines, headers and libraries, and nothing else.
+#[test]
+fn a_tvm_ffi_kernel() {
+    let kernels = "[kernel.k]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"cpu/k.cpp\"]\ninclude = [\"cpu\"]\ncxx-flags = [\"-DMINE\"]";
+    let setup = Setup { framework: "tvm-ffi", kernels, floor: true, ..Setup::default() };
+    insta::assert_snapshot!(setup.commands(&[TVM_FFI], "k.cpp"), @r"
+    in {project} with LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH=0
+    c++
+    -O3
+    -DNDEBUG
+    -fPIC
+    -fvisibility=hidden
+    -fno-gnu-unique
+    -frandom-seed=cpu/k.cpp
+    -fno-canonical-system-headers
+    -ffile-prefix-map={project}=.
+    -ffile-prefix-map={tvm-ffi-0.1.9}=tvm_ffi
+    -ffile-prefix-map={work}=.kiln
+    -std=gnu++17
+    -DCPU_KERNEL
+    -DTVM_FFI_EXTENSION_NAME=_relu_cpu_1
+    -D_relu_cpu_1_EXPORTS
+    -I{project}/cpu
+    -isystem
+    {tvm-ffi-0.1.9}/tvm_ffi/include
+    -isystem
+    {tvm-ffi-0.1.9}/tvm_ffi/3rdparty/dlpack/include
+    -DMINE
+    -MD
+    -MF
+    {out}/unit.d
+    -c
+    {project}/cpu/k.cpp
+    -o
+    {out}/unit.o
+    ");
+    insta::assert_snapshot!(setup.commands(&[TVM_FFI], "_relu_cpu_1.so"), @r"
+    in {project} with LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH=0
+    c++
+    -shared
+    -o
+    {out}/_relu_cpu_1.so
+    {Compiling: ext/binding.cpp}/unit.o
+    {Compiling: cpu/k.cpp}/unit.o
+    -Wl,--as-needed
+    -L{floor}
+    -Wl,--gc-sections
+    -Wl,-z,nopack-relative-relocs
+    -lstdc++
+    {Resolving: _relu_cpu_1.so}/libtvm_ffi.so
+    -lgomp
+    -Wl,--push-state
+    -Wl,--no-as-needed
+    -l:libc.so.6
+    -Wl,--pop-state
+    -Xlinker
+    --version-script={Generating: exports.map}/exports.map
+    -Wl,-z,noexecstack
+    -Wl,-soname=_relu_cpu_1.so
+    ");
+}
+
+#[test]
+fn tvm_ffi_takes_cxx17_and_newer() {
+    let of = |flag: &str| {
+        let kernels = format!("[kernel.k]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"k.cpp\"]\ncxx-flags = [\"{flag}\"]");
+        Setup { framework: "tvm-ffi", kernels: &kernels, ..Setup::default() }.plan(&[TVM_FFI]).map(drop)
+    };
+    insta::assert_snapshot!(of("-std=c++14").unwrap_err(), @"[kernel.k]: `-std` asks for C++14, and the headers of tvm-ffi 0.1.9 need C++17 or newer");
+    assert!(of("-std=c++17").is_ok() && of("-std=c++20").is_ok());
 }

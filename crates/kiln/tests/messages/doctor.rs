@@ -251,7 +251,7 @@ fn programs_read_it_too() {
     assert_eq!(Path::new(cxx["path"].as_str().unwrap()), place.path("bin/g++"));
     assert_eq!(report["project"].as_str().map(Path::new), Some(place.path("relu").canonicalize().unwrap().as_path()));
     assert_eq!(report["verdicts"][0]["starts"], true);
-    assert_eq!(report["verdicts"][0]["torch"][0]["from"], "store");
+    assert_eq!(report["verdicts"][0]["frameworks"][0]["from"], "store");
     // Nothing is left behind in the project.
     assert!(!place.path("relu/build").exists() && !place.path("relu/.kiln").exists());
 }

@@ -22,15 +22,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A place with a compiler, torch's place in the store, and an empty project directory.
+    /// A place with a compiler, the places of torch and tvm-ffi in the store, and an empty project directory.
     pub(crate) fn new() -> Self {
         let this = Self::without_torch();
-        for release in Catalog::embedded().unwrap().releases() {
-            let files = this.torch(&release.version);
-            fs::create_dir_all(files.join("torch/include")).unwrap();
+        let catalog = Catalog::embedded().unwrap();
+        let torch = catalog.releases().iter().map(|release| ("torch", this.torch(&release.version), "torch/include"));
+        let here = catalog.tvm_ffi_releases().iter().filter(|release| release.platform == PLATFORM);
+        let tvm_ffi = here.map(|release| ("tvm-ffi", this.tvm_ffi(&release.version), "tvm_ffi/include"));
+        for (name, files, include) in torch.chain(tvm_ffi) {
+            fs::create_dir_all(files.join(include)).unwrap();
             // What a store says of a tree that it has made and that is whole.
             let tree = serde_json::json!({
-                "schema": 1, "name": "torch", "digest": "0", "parts": [], "terms": [], "redistributable": false,
+                "schema": 1, "name": name, "digest": "0", "parts": [], "terms": [], "redistributable": false,
             });
             fs::write(files.with_file_name("tree.json"), tree.to_string()).unwrap();
             fs::write(files.with_file_name("settled"), "").unwrap();
@@ -88,10 +91,19 @@ impl Place {
 
     /// Where the headers of a torch release would be.
     pub(crate) fn torch(&self, version: &Version) -> PathBuf {
+        self.provided(|provisioner| provisioner.planned_torch(version, PLATFORM).unwrap().binding.dir)
+    }
+
+    /// Where the headers of a tvm-ffi release would be.
+    fn tvm_ffi(&self, version: &Version) -> PathBuf {
+        self.provided(|provisioner| provisioner.planned_tvm_ffi(version, PLATFORM).unwrap().binding.dir)
+    }
+
+    fn provided(&self, ask: impl FnOnce(&Provisioner<'_>) -> PathBuf) -> PathBuf {
         let options = ProvisionOptions { cache_dir: self.path("cache"), lower: Vec::new(), offline: true, retry: RetryPolicy::default() };
         let catalog = Catalog::embedded().unwrap();
         let provisioner = Provisioner::new(&catalog, options, &|| unreachable!("nothing is fetched"), &|_| {});
-        provisioner.planned_torch(version, PLATFORM).unwrap().binding.dir
+        ask(&provisioner)
     }
 
     /// Writes a file with its directories.

@@ -58,6 +58,13 @@ fn what_is_there_and_what_is_not() {
     torch==2.13.0 linux-x86_64   CUDA 13.0  gnu++20  not fetched
     torch==2.14.1 linux-x86_64   CUDA 13.0  gnu++20  not fetched
     torch==2.15.0 linux-x86_64   CUDA 13.2  gnu++20  not fetched
+    tvm-ffi==0.1.9 linux-x86_64                     not fetched
+    tvm-ffi==0.1.10 linux-x86_64                     not fetched
+    tvm-ffi==0.1.11 linux-x86_64                     not fetched
+    tvm-ffi==0.1.12 linux-x86_64                     not fetched
+    tvm-ffi==0.1.13 linux-x86_64                     not fetched
+    tvm-ffi==0.1.14 linux-x86_64                     not fetched
+    tvm-ffi==0.1.15 linux-x86_64                     not fetched
     ");
     let place = Place::new();
     assert_eq!(place.say(&["--offline", "toolchain", "fetch"]), "exit code 0\n");

@@ -26,13 +26,15 @@ pub use self::started::Started;
 
 /// The torch releases that the shared cache has.
 pub const TORCH: [&str; 3] = ["2.11.0", "2.13.0", "2.15.0"];
+/// The tvm-ffi release that it has: what variants for 0.1 are compiled against.
+pub const TVM_FFI: &str = "0.1.9";
 
 /// The binary under test.
 pub fn kiln_program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_kiln"))
 }
 
-/// The cache directory that all tests of this target directory share, filled with the headers of [`TORCH`]. Kiln's own locks make
+/// The cache directory that all tests of this target directory share, filled with the headers of [`TORCH`] and [`TVM_FFI`]. Kiln's own locks make
 /// it safe for test processes that start together.
 pub fn shared_cache() -> &'static Path {
     static CACHE: OnceLock<PathBuf> = OnceLock::new();
@@ -40,7 +42,7 @@ pub fn shared_cache() -> &'static Path {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kiln-cache");
         // The only command that sees the caller's environment: it may name the index and the way to it.
         let mut command = Command::new(kiln_program());
-        command.args(["toolchain", "fetch"]).args(TORCH.map(|version| format!("torch=={version}")));
+        command.args(["toolchain", "fetch"]).args(TORCH.map(|version| format!("torch=={version}"))).arg(format!("tvm-ffi=={TVM_FFI}"));
         let output = command.env("KILN_CACHE_DIR", &cache).stdin(Stdio::null()).output().expect("kiln starts");
         assert!(output.status.success(), "the tests need torch's headers: {}", text(&output.stderr));
         cache

@@ -478,14 +478,14 @@ pub(crate) enum ToolchainCommand {
         #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
         format: ReportFormat,
     },
-    /// Fetch releases into the store, such as `torch==2.13.0`; all of the catalog without an argument
+    /// Fetch releases into the store, such as `torch==2.13.0`; without an argument all that builds use by themselves
     Fetch {
-        /// Releases, `torch==X.Y.Z`
+        /// Releases, `torch==X.Y.Z` or `tvm-ffi==X.Y.Z`
         releases: Vec<String>,
     },
     /// Print where a fetched release lies
     Path {
-        /// Release, `torch==X.Y.Z`
+        /// Release, `torch==X.Y.Z` or `tvm-ffi==X.Y.Z`
         release: String,
     },
     /// Pin releases in `kiln.lock`, also those that this Kiln does not know; reads their wheels whole

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use kiln::Event;
-use kiln::build::{BuildOptions, BuildReport, Loader, Prepared, Services, TorchSource, prepare, run as run_build};
+use kiln::build::{BuildOptions, BuildReport, Loader, Prepared, Services, prepare, run as run_build};
 use kiln::build_error::causes;
 use kiln::cuda::{CudaToolkits, arch_request, device_capabilities};
+use kiln::frameworks::TorchSource;
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
 use kiln_format::{Level, Version};

@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::Path;
 
 use kiln::Event;
-use kiln::build::{BuildOptions, Checked, Services, TorchSource};
+use kiln::build::{BuildOptions, Checked, Services};
 use kiln::build_error::Report;
 use kiln::cuda::CudaToolkits;
 use kiln::doctor::{self, Examination, IndexShown};
+use kiln::frameworks::TorchSource;
 use kiln::matrix::{Filters, Set};
 use kiln::ops_id::Purpose;
 use kiln::project::BUILD_TOML;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use kiln::build::TorchSource;
 use kiln::build_error::{BuildError, causes};
+use kiln::frameworks::TorchSource;
 use kiln::settings_file;
 use kiln_graph::Interrupt;
 use kiln_toolchain::host::{self, Choice, HostCompiler, HostError, HostSearch};

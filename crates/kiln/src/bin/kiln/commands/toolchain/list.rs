@@ -1,8 +1,9 @@
 //! `kiln toolchain list`.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
-use kiln_toolchain::{StoreEntry, StoredTree};
+use kiln_toolchain::{StoreEntry, StoredTree, TvmFfiRelease};
 
 use super::Context;
 use crate::args::ReportFormat;
@@ -11,10 +12,11 @@ use crate::exit::{Exit, Failure};
 pub(super) fn run(context: &Context<'_>, verbose: bool, format: ReportFormat) -> Result<Exit, Failure> {
     let mut entries = context.provisioner.list();
     entries.retain(|entry| entry.release.platform == context.platform);
+    let tvm_ffi = tvm_ffi(context)?;
     let stored = if verbose { context.provisioner.stored() } else { Vec::new() };
     context.printer.stdout(|out| match format {
         ReportFormat::Json => {
-            let releases: Vec<_> = entries.iter().map(json).collect();
+            let releases: Vec<_> = entries.iter().map(json).chain(tvm_ffi.iter().map(json_tvm_ffi)).collect();
             let all = if verbose {
                 serde_json::json!({ "releases": releases, "store": stored.iter().map(json_tree).collect::<Vec<_>>() })
             } else {
@@ -26,10 +28,38 @@ pub(super) fn run(context: &Context<'_>, verbose: bool, format: ReportFormat) ->
             for entry in &entries {
                 human(out, entry, verbose)?;
             }
+            for entry in &tvm_ffi {
+                human_tvm_ffi(out, entry, verbose)?;
+            }
             stored.iter().try_for_each(|tree| human_tree(out, tree))
         }
     });
     Ok(Exit::Success)
+}
+
+/// The releases of tvm-ffi for this platform, each with its place in the store.
+fn tvm_ffi<'c>(context: &Context<'c>) -> Result<Vec<(&'c TvmFfiRelease, Option<PathBuf>)>, Failure> {
+    let here = context.provisioner.catalog().tvm_ffi_releases().iter().filter(|release| release.platform == context.platform);
+    here.map(|release| Ok((release, context.provisioner.path_of_tvm_ffi(&release.version, &context.platform)?))).collect()
+}
+
+fn json_tvm_ffi((release, dir): &(&TvmFfiRelease, Option<PathBuf>)) -> serde_json::Value {
+    serde_json::json!({
+        "name": "tvm-ffi", "version": release.version.to_string(), "platform": release.platform, "wheel": release.wheel.file,
+        "sha256": release.wheel.sha256, "record_sha256": release.wheel.record_sha256, "license": release.license, "path": dir,
+    })
+}
+
+fn human_tvm_ffi(out: &mut dyn Write, (release, dir): &(&TvmFfiRelease, Option<PathBuf>), verbose: bool) -> io::Result<()> {
+    writeln!(out, "tvm-ffi=={} {:<32} {}", release.version, release.platform, place(dir.as_ref()))?;
+    if verbose {
+        writeln!(out, "    license: {}", release.license)?;
+    }
+    Ok(())
+}
+
+fn place(dir: Option<&PathBuf>) -> String {
+    dir.map_or("not fetched".to_owned(), |dir| dir.display().to_string())
 }
 
 fn json(entry: &StoreEntry) -> serde_json::Value {
@@ -58,7 +88,7 @@ fn json_tree(tree: &StoredTree) -> serde_json::Value {
 fn human(out: &mut dyn Write, entry: &StoreEntry, verbose: bool) -> io::Result<()> {
     let release = &entry.release;
     let cuda = release.cuda.as_ref().map_or("cpu".to_owned(), |cuda| format!("CUDA {cuda}"));
-    let place = entry.dir.as_ref().map_or("not fetched".to_owned(), |dir| dir.display().to_string());
+    let place = place(entry.dir.as_ref());
     let (version, platform, cxx) = (release.version.to_string(), &release.platform, release.cxx_level.as_str());
     let pinned = if release.locked { " (pinned)" } else { "" };
     writeln!(out, "torch=={version} {platform:<14} {cuda:<10} {cxx:<8} {place}{pinned}")?;

@@ -4,6 +4,7 @@ mod list;
 mod pins;
 mod store;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -97,35 +98,60 @@ fn settings_of(project: &Path) -> settings_file::Settings {
 }
 
 fn fetch(context: &Context<'_>, catalog: &Catalog, releases: &[String]) -> Result<Exit, Failure> {
-    let versions = match releases {
-        [] => {
-            let here = catalog.releases().iter().filter(|release| release.platform == context.platform);
-            here.map(|release| release.version.clone()).collect()
-        }
+    let releases = match releases {
+        [] => all(context, catalog),
         releases => releases.iter().map(|text| release(text)).collect::<Result<Vec<_>, _>>()?,
     };
     context.heeding_signals(|| {
-        for version in &versions {
-            context.provisioner.fetch(version, &context.platform)?;
+        for release in &releases {
+            match release {
+                Release::Torch(version) => context.provisioner.fetch(version, &context.platform).map(drop)?,
+                Release::TvmFfi(version) => context.provisioner.fetch_tvm_ffi(version, &context.platform)?,
+            }
         }
         Ok::<_, Failure>(Exit::Success)
     })?
 }
 
+/// What builds of this platform use unless they are told otherwise.
+fn all(context: &Context<'_>, catalog: &Catalog) -> Vec<Release> {
+    let torch = catalog.releases().iter().filter(|release| release.platform == context.platform);
+    let tvm_ffi = catalog.tvm_ffi_releases().iter().filter(|release| release.platform == context.platform);
+    let mut minors = BTreeSet::new();
+    // The first of a minor is its oldest.
+    let tvm_ffi = tvm_ffi.filter(|release| minors.insert(release.version.major_minor()));
+    torch
+        .map(|release| Release::Torch(release.version.clone()))
+        .chain(tvm_ffi.map(|release| Release::TvmFfi(release.version.clone())))
+        .collect()
+}
+
 fn path(context: &Context<'_>, text: &str) -> Result<Exit, Failure> {
-    let version = release(text)?;
-    let Some(dir) = context.provisioner.path(&version, &context.platform)? else {
-        return Err(Failure::new("not-fetched", format!("torch {version} is not in the store"))
-            .hint(format!("fetch it with `kiln toolchain fetch torch=={version}`")));
+    let (dir, name, version) = match release(text)? {
+        Release::Torch(version) => (context.provisioner.path(&version, &context.platform)?, "torch", version),
+        Release::TvmFfi(version) => (context.provisioner.path_of_tvm_ffi(&version, &context.platform)?, "tvm-ffi", version),
+    };
+    let Some(dir) = dir else {
+        return Err(Failure::new("not-fetched", format!("{name} {version} is not in the store"))
+            .hint(format!("fetch it with `kiln toolchain fetch {name}=={version}`")));
     };
     context.printer.stdout(|out| writeln!(out, "{}", dir.display()));
     Ok(Exit::Success)
 }
 
-/// The version in `torch==X.Y.Z`.
-fn release(text: &str) -> Result<Version, Failure> {
+/// A release of the catalog.
+enum Release {
+    Torch(Version),
+    TvmFfi(Version),
+}
+
+/// The release in `torch==X.Y.Z` or `tvm-ffi==X.Y.Z`.
+fn release(text: &str) -> Result<Release, Failure> {
+    if let Some(Ok(version)) = text.strip_prefix("tvm-ffi==").map(Version::parse) {
+        return Ok(Release::TvmFfi(version));
+    }
     match named(text)? {
-        (version, None) => Ok(version),
+        (version, None) => Ok(Release::Torch(version)),
         (version, Some(_)) => {
             Err(Failure::usage(format!("`{text}`: releases are known without their local part")).hint(format!("`torch=={version}`")))
         }

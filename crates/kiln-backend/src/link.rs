@@ -1,0 +1,90 @@
+//! The link of an extension, whatever its framework.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use kiln_graph::{Action, Arg, Input, OutputRef, Piece, ResourceClass, Step, Weight};
+use kiln_toolchain::floor::FloorLink;
+use kiln_toolchain::stubs::{LinkNames, link_stubs};
+use kiln_toolchain::{LibraryExports, PythonVersion};
+
+use crate::backend::Lowering;
+use crate::compile::{ObjectFile, host_program};
+use crate::error::BackendError;
+use crate::generated;
+
+/// What the link of one framework's extensions has of its own.
+pub(crate) struct ExtensionLink<'a> {
+    /// File name of the extension.
+    pub(crate) file_name: &'a str,
+    /// Whether the file names itself: Python's extension modules do not.
+    pub(crate) soname: bool,
+    /// What the framework's libraries belong to, for messages: `torch 2.13.0`.
+    pub(crate) provider: String,
+    /// The libraries to link with, in link order.
+    pub(crate) linked: Vec<LibraryExports>,
+    /// Libraries of the framework that this variant does not link with.
+    pub(crate) unlinked: Vec<LibraryExports>,
+    /// The oldest Python that the extension is for; none when it may not use Python at all.
+    pub(crate) python: Option<PythonVersion>,
+    /// The version script: entry points, and nothing else.
+    pub(crate) exports: &'static str,
+}
+
+/// Adds the steps that look up what `objects` want, and link them.
+///
+/// # Errors
+/// When the graph refuses a step.
+pub(crate) fn link_extension(
+    lowering: &mut Lowering<'_>,
+    link: &ExtensionLink<'_>,
+    objects: &[ObjectFile],
+) -> Result<OutputRef, BackendError> {
+    // A source that two components compile alike is one step, and its object is linked once.
+    let mut known = HashSet::new();
+    let objects: Vec<&ObjectFile> = objects.iter().filter(|object| known.insert(&object.output)).collect();
+    let names = Arc::new(LinkNames {
+        provider: link.provider.clone(),
+        linked: link.linked.clone(),
+        unlinked: link.unlinked.clone(),
+        runtime: Arc::clone(&lowering.runtime),
+        python: link.python,
+        machine: lowering.machine,
+    });
+    let file_name = link.file_name.to_owned();
+    let stubs = lowering.graph.add(Step {
+        verb: "Resolving",
+        label: file_name.clone(),
+        action: Action::Builtin(link_stubs(Arc::clone(&names), objects.iter().map(|object| object.source.clone()).collect())),
+        inputs: objects.iter().map(|object| Input::Output(object.output.clone())).collect(),
+        outputs: names.outputs(),
+        weight: Weight { cpu_ms: 50, memory_mib: 50 },
+        resource: ResourceClass::Light,
+    })?;
+    let exports = OutputRef { step: generated::exports(lowering.graph, link.exports)?, name: "exports.map".to_owned() };
+    let mut args = vec![Arg::from("-shared"), Arg::from("-o"), Arg(vec![Piece::Own(file_name.clone())])];
+    args.extend(objects.iter().map(|object| Arg::from(object.output.clone())));
+    // The floor's directory comes before all others, and its C++ library before the framework's libraries.
+    let FloorLink { before, after } = lowering.floor.clone().unwrap_or_default();
+    args.push(Arg::from("-Wl,--as-needed"));
+    args.extend(before);
+    args.extend(names.outputs().into_iter().map(|name| Arg::from(OutputRef { step: stubs.clone(), name })));
+    args.extend(after);
+    // Not `-Wl`, which splits at commas: the project's path may have some.
+    args.extend([Arg::from("-Xlinker"), Arg::text("--version-script=").with(Piece::Output(exports))]);
+    args.push(Arg::from("-Wl,-z,noexecstack"));
+    // gold writes a name for the file beside its versions: without this one, the place where it was linked.
+    if link.soname || lowering.host.args.iter().any(|arg| arg == "-fuse-ld=gold") {
+        args.push(Arg::text("-Wl,-soname=").and(file_name.as_str()));
+    }
+    let step = lowering.graph.add(Step {
+        verb: "Linking",
+        label: file_name.clone(),
+        action: Action::Run(host_program(lowering, args, None)),
+        inputs: Vec::new(),
+        outputs: vec![file_name.clone()],
+        weight: Weight { cpu_ms: 300, memory_mib: 200 },
+        resource: ResourceClass::Link,
+    })?;
+    Ok(OutputRef { step, name: file_name })
+}

@@ -1,0 +1,186 @@
+//! The one place where frameworks are listed: which toolchain a variant needs, where it comes from, and what speaks its ABI.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kiln_backend::{Framework, TorchFramework, TvmFfiFramework};
+use kiln_format::{Build, MajorMinor, OpsId, Version};
+use kiln_toolchain::{Availability, Error, Provider, Provisioner, Terms, TorchToolchain, TvmFfiToolchain};
+
+use crate::matrix::{Kind, Selected};
+
+/// Where torch comes from.
+#[derive(Clone, Debug)]
+pub enum TorchSource {
+    /// Wheels of the catalog, by the release that each variant is compiled with.
+    Wheels,
+    /// This one, for every variant.
+    System(Box<TorchToolchain>),
+}
+
+/// What a variant is compiled against.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FrameworkUse {
+    /// This release of torch.
+    Torch(Version),
+    /// A tvm-ffi of this minor version.
+    TvmFfi(MajorMinor),
+}
+
+impl FrameworkUse {
+    /// What `selected` is compiled against; none for Python only.
+    pub fn of(selected: &Selected) -> Option<Self> {
+        match selected.kind {
+            Kind::Noarch => None,
+            Kind::TvmFfi(minor) => Some(Self::TvmFfi(minor)),
+            Kind::Torch | Kind::TorchStable(_) => selected.torch().map(|torch| Self::Torch(torch.release)),
+        }
+    }
+}
+
+/// How frameworks are provided.
+#[derive(Clone, Copy)]
+pub struct FrameworkSource<'a> {
+    /// Provides them from wheels.
+    pub provisioner: &'a Provisioner<'a>,
+    /// Where torch comes from.
+    pub torch: &'a TorchSource,
+    /// The tvm-ffi release that the project names; by default the oldest of the minor that a variant is named after.
+    pub tvm_ffi: Option<&'a Version>,
+    /// What the catalog calls the target: `linux-x86_64`.
+    pub platform: &'a str,
+}
+
+impl FrameworkSource<'_> {
+    fn tvm_ffi_release(&self, minor: MajorMinor) -> Result<Version, Error> {
+        match self.tvm_ffi.filter(|release| release.major_minor() == minor) {
+            Some(release) => Ok(release.clone()),
+            None => Ok(self.provisioner.catalog().oldest_tvm_ffi(minor, self.platform)?.version.clone()),
+        }
+    }
+}
+
+/// A toolchain, for the build record and for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Provided<'a> {
+    /// The framework: `torch` or `tvm-ffi`.
+    pub name: &'static str,
+    /// The release.
+    pub version: &'a Version,
+    /// Where it came from.
+    pub provider: &'a Provider,
+    /// Digest that changes whenever it does.
+    pub identity: &'a str,
+    /// The terms under which its files come.
+    pub terms: &'a [Terms],
+}
+
+/// A framework that a build would find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundFramework {
+    /// `torch` or `tvm-ffi`.
+    pub name: &'static str,
+    /// The release.
+    pub release: Version,
+    /// Where it would come from; none for one that is installed.
+    pub availability: Option<Availability>,
+}
+
+/// The frameworks of one build, each with its headers.
+#[derive(Clone, Debug, Default)]
+pub struct Frameworks {
+    torch: BTreeMap<Version, TorchToolchain>,
+    tvm_ffi: BTreeMap<MajorMinor, TvmFfiToolchain>,
+}
+
+impl Frameworks {
+    /// Provides everything in `uses`. Without `fetch` only names and digests are known: the directories may not be there.
+    ///
+    /// # Errors
+    /// When a release is unknown or cannot be fetched.
+    pub fn provide(uses: &BTreeSet<FrameworkUse>, source: &FrameworkSource<'_>, fetch: bool) -> Result<Self, Error> {
+        let FrameworkSource { provisioner, platform, .. } = source;
+        let mut frameworks = Self::default();
+        for used in uses {
+            match used {
+                FrameworkUse::Torch(release) => {
+                    let toolchain = match source.torch {
+                        TorchSource::System(toolchain) => (**toolchain).clone(),
+                        TorchSource::Wheels if fetch => provisioner.torch(release, platform)?,
+                        TorchSource::Wheels => provisioner.planned_torch(release, platform)?,
+                    };
+                    frameworks = frameworks.with_torch(release.clone(), toolchain);
+                }
+                FrameworkUse::TvmFfi(minor) => {
+                    let release = source.tvm_ffi_release(*minor)?;
+                    let toolchain =
+                        if fetch { provisioner.tvm_ffi(&release, platform)? } else { provisioner.planned_tvm_ffi(&release, platform)? };
+                    frameworks = frameworks.with_tvm_ffi(toolchain);
+                }
+            }
+        }
+        Ok(frameworks)
+    }
+
+    /// Sees that [`Frameworks::provide`] would find everything here.
+    ///
+    /// # Errors
+    /// Those of a fetch.
+    pub fn would_provide(&self, source: &FrameworkSource<'_>) -> Result<Vec<FoundFramework>, Error> {
+        let mut all = Vec::new();
+        for (release, toolchain) in &self.torch {
+            let availability = match source.torch {
+                TorchSource::System(_) => None,
+                TorchSource::Wheels => Some(source.provisioner.would_provide_torch(release, source.platform)?),
+            };
+            all.push(FoundFramework { name: "torch", release: toolchain.version.clone(), availability });
+        }
+        for TvmFfiToolchain { version, .. } in self.tvm_ffi.values() {
+            let availability = Some(source.provisioner.would_provide_tvm_ffi(version, source.platform)?);
+            all.push(FoundFramework { name: "tvm-ffi", release: version.clone(), availability });
+        }
+        Ok(all)
+    }
+
+    /// What speaks the ABI of `selected` in an extension called `ops_id`; none for Python only, or when its toolchain was not provided.
+    pub fn bind(&self, build: &Build, selected: &Selected, ops_id: &OpsId) -> Option<Box<dyn Framework>> {
+        let file_name = selected.variant.extension_name(ops_id)?;
+        let ops_id = ops_id.to_string();
+        match FrameworkUse::of(selected)? {
+            FrameworkUse::Torch(release) => {
+                let stable_abi = build.stable_abi_for(selected.backend).map(|version| version.value.clone());
+                Some(Box::new(TorchFramework { toolchain: self.torch.get(&release)?.clone(), stable_abi, ops_id, file_name }))
+            }
+            FrameworkUse::TvmFfi(minor) => {
+                Some(Box::new(TvmFfiFramework { toolchain: self.tvm_ffi.get(&minor)?.clone(), ops_id, file_name }))
+            }
+        }
+    }
+
+    /// The toolchain that `selected` is compiled against.
+    pub fn provided(&self, selected: &Selected) -> Option<Provided<'_>> {
+        match FrameworkUse::of(selected)? {
+            FrameworkUse::Torch(release) => {
+                let TorchToolchain { version, provider, identity, terms, .. } = self.torch.get(&release)?;
+                Some(Provided { name: "torch", version, provider, identity, terms })
+            }
+            FrameworkUse::TvmFfi(minor) => {
+                let TvmFfiToolchain { version, provider, identity, terms, .. } = self.tvm_ffi.get(&minor)?;
+                Some(Provided { name: "tvm-ffi", version, provider, identity, terms })
+            }
+        }
+    }
+
+    /// The same with this torch, for the variants of `release`.
+    #[must_use]
+    pub fn with_torch(mut self, release: Version, toolchain: TorchToolchain) -> Self {
+        self.torch.insert(release, toolchain);
+        self
+    }
+
+    /// The same with this tvm-ffi, for the variants of its minor version.
+    #[must_use]
+    pub fn with_tvm_ffi(mut self, toolchain: TvmFfiToolchain) -> Self {
+        self.tvm_ffi.insert(toolchain.version.major_minor(), toolchain);
+        self
+    }
+}
