@@ -48,7 +48,7 @@ pub use crate::name::{KernelName, KernelNameError};
 pub use crate::ops_id::{OpsId, OpsIdError};
 pub use crate::project_path::{ProjectPath, ProjectPathError};
 pub use crate::python_registry::PythonDependency;
-pub use crate::render::render;
+pub use crate::render::{render, visible};
 pub use crate::source::{LineColumn, SourceFile};
 pub use crate::span::{Span, Spanned};
 pub use crate::variant::{System, Variant};

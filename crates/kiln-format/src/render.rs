@@ -1,5 +1,6 @@
 //! Diagnostics as text for people: the reason, the place, the line with a caret, a note and a hint.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar as _;
@@ -26,11 +27,11 @@ pub fn render(file: &SourceFile, diagnostics: &[Diagnostic]) -> String {
 fn render_one(out: &mut String, file: &SourceFile, diagnostic: &Diagnostic) {
     let report = file.report(diagnostic);
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "{}[{}]: {}", report.level, report.code, report.message);
+    let _ = writeln!(out, "{}[{}]: {}", report.level, report.code, visible(report.message));
     let number = report.line.to_string();
     let margin = " ".repeat(number.len());
+    let _ = writeln!(out, "{margin} --> {}:{}:{}", report.file, report.line, report.column);
     if let Some(span) = diagnostic.span {
-        let _ = writeln!(out, "{margin} --> {}:{}:{}", report.file, report.line, report.column);
         let line = file.line(report.line);
         let head = file.line_head(report.line, span.start);
         // A span over several lines is marked to the end of its first line.
@@ -40,24 +41,41 @@ fn render_one(out: &mut String, file: &SourceFile, diagnostic: &Diagnostic) {
         let _ = writeln!(out, "{margin} |");
         let _ = writeln!(out, "{}", format!("{number} | {}", shown(&without_secrets(line))).trim_end());
         let _ = writeln!(out, "{margin} | {}{}", " ".repeat(indent), "^".repeat(carets));
-    } else {
-        let _ = writeln!(out, "{margin} --> {}", report.file);
     }
     if let Some(note) = report.note {
-        let _ = writeln!(out, "{margin} = {note}");
+        let _ = writeln!(out, "{margin} = {}", visible(note));
     }
     if let Some(hint) = report.hint {
-        let _ = writeln!(out, "hint: {hint}");
+        let _ = writeln!(out, "hint: {}", visible(hint));
     }
 }
 
-/// `text` as a terminal may show it: tabs as spaces, other control characters replaced.
+/// `text` with everything that a terminal would obey instead of showing it written as `\u{1b}`: control characters but the end of a
+/// line, and those that turn the direction of what follows.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c != '\n' && (c.is_control() || is_direction(c));
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if obeyed(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether the character turns the direction of text.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `text` as a terminal may show it: tabs as spaces, other characters that it would obey replaced.
 fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\t' => out.push_str(TAB),
-            c if c.is_control() => out.push(char::REPLACEMENT_CHARACTER),
+            c if c.is_control() || is_direction(c) => out.push(char::REPLACEMENT_CHARACTER),
             c => out.push(c),
         }
     }
@@ -93,6 +111,15 @@ mod tests {
     use super::*;
     use crate::span::Span;
 
+    #[test]
+    fn nothing_is_left_that_a_terminal_obeys() {
+        assert_eq!(visible("plain\nü日"), "plain\nü日");
+        assert_eq!(visible("\u{1b}[31mred\t\u{202e}x\u{7f}"), "\\u{1b}[31mred\\u{9}\\u{202e}x\\u{7f}");
+        let diagnostic = Diagnostic::error("code", Span::new(4, 5), "`\u{1b}[31m`").with_hint("\u{9b}".to_owned());
+        let text = render(&SourceFile::new("build.toml", "a = \u{202e}\"x\""), &[diagnostic]);
+        assert_eq!(text.find(|c: char| c != '\n' && (c.is_control() || is_direction(c))), None, "{text:?}");
+    }
+
     fn show(text: &str, from: &str, to: &str) -> String {
         let start = text.find(from).unwrap();
         let end = text[start..].find(to).unwrap() + start + to.len();
@@ -118,7 +145,7 @@ mod tests {
         hint: did you mean `src`?
 
         warning[whole-file]: the file is odd
-          --> build.toml
+          --> build.toml:1:1
         "#);
         assert_eq!(render(&file, &[]), "");
     }

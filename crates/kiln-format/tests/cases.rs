@@ -122,7 +122,7 @@ fn what_is_said_about_accepted_files() {
     insta::assert_snapshot!(said, @r#"
     edition-4:
     warning[old-edition]: this file is written in edition 4 of the format; it is read as one of edition 5
-      --> build.toml
+      --> build.toml:1:1
       = there is no `edition`, and it has `torch.stable-abi`
     hint: `kiln update-build .` brings it up to date
 

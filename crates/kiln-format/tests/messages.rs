@@ -316,11 +316,11 @@ fn missing_keys() {
     "#);
     insta::assert_snapshot!(said(""), @"
     error[missing-key]: `general` is required
-      --> build.toml
+      --> build.toml:1:1
     hint: add `[general]`
 
     error[framework]: one of `torch`, `torch-noarch`, `tvm-ffi` is needed
-      --> build.toml
+      --> build.toml:1:1
     hint: add `[torch]` for a compiled kernel, `[torch-noarch]` for one in Python
     ");
 }
@@ -461,7 +461,7 @@ fn wrong_types() {
     "#);
     insta::assert_snapshot!(said("kernel = 1\n[general]\nedition = 5\nhub = 1\ncuda = \"12.0\"\nkernel-depends = 1\nname = '''a\nb'''\nbackends = ['cpu']\nversion = 0x1\nlicense = [ ]\n"), @r#"
     error[framework]: one of `torch`, `torch-noarch`, `tvm-ffi` is needed
-      --> build.toml
+      --> build.toml:1:1
     hint: add `[torch]` for a compiled kernel, `[torch-noarch]` for one in Python
 
     error[wrong-type]: `kernel` must be a table, found an integer
@@ -569,7 +569,7 @@ fn editions() {
     ");
     insta::assert_snapshot!(but("edition = 5\n", ""), @"
     warning[old-edition]: this file is written in edition 4 of the format; it is read as one of edition 5
-      --> build.toml
+      --> build.toml:1:1
       = there is no `edition`, and it has `general.version`, `general.license`
     hint: `kiln update-build .` brings it up to date
     ");
@@ -1076,7 +1076,7 @@ fn architectures() {
 fn frameworks() {
     insta::assert_snapshot!(but("[torch]\nsrc = [\"torch-ext/torch_binding.cpp\"]\n", ""), @"
     error[framework]: one of `torch`, `torch-noarch`, `tvm-ffi` is needed
-      --> build.toml
+      --> build.toml:1:1
     hint: add `[torch]` for a compiled kernel, `[torch-noarch]` for one in Python
     ");
     insta::assert_snapshot!(but("[kernel.k]\n", "[tvm-ffi]\nsrc = []\nminver = \"1.0\"\n\n[torch-noarch]\n\n[kernel.k]\n"), @r#"

@@ -424,7 +424,7 @@ fn files_with_errors_are_refused() {
     let Err(UpdateError::Refused(parsed)) = build::update("build.toml", taken, Some("MIT")) else { panic!("not refused") };
     insta::assert_snapshot!(render(&parsed.source, &parsed.diagnostics), @r"
     warning[old-edition]: this file is written in edition 1 of the format; it is read as one of edition 5
-      --> build.toml
+      --> build.toml:1:1
       = there is no `edition`, and it has `language`
     hint: `kiln update-build .` brings it up to date
 

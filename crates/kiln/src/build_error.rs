@@ -156,6 +156,12 @@ pub enum BuildError {
         /// The path.
         path: PathBuf,
     },
+    /// Files that no build has made stand where a variant is to be.
+    #[error("`{}` is no variant: it has no `metadata.json`, but other files", path.display())]
+    NoVariant {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Something that is no directory stands in the place of the work directory.
     #[error("`{}` is not a directory, and a build works there", path.display())]
     WorkDirTaken {
@@ -201,7 +207,12 @@ impl BuildError {
             Self::WorkDir(_) | Self::WorkDirTaken { .. } => "work-directory",
             Self::LockFile(_) => "lock",
             Self::OutDirInside { .. } => "usage",
-            Self::OutDir { .. } | Self::OutDirBlocked { .. } | Self::PlaceTaken { .. } | Self::Recover(_) | Self::Record(_) => "output",
+            Self::OutDir { .. }
+            | Self::OutDirBlocked { .. }
+            | Self::PlaceTaken { .. }
+            | Self::NoVariant { .. }
+            | Self::Recover(_)
+            | Self::Record(_) => "output",
         }
     }
 
@@ -223,7 +234,9 @@ impl BuildError {
             Self::Shipped(error) => error.hint().map(str::to_owned),
             Self::OutDir { .. } | Self::OutDirBlocked { .. } => Some("`--out DIR` puts the variants elsewhere".to_owned()),
             Self::OutDirInside { .. } => Some("choose a directory outside it with `--out`".to_owned()),
-            Self::PlaceTaken { .. } | Self::WorkDirTaken { .. } => Some("remove it, or give it another name".to_owned()),
+            Self::PlaceTaken { .. } | Self::NoVariant { .. } | Self::WorkDirTaken { .. } => {
+                Some("remove it, or give it another name".to_owned())
+            }
             Self::Recover(error) => error.hint().map(str::to_owned),
             Self::WorkDir(WorkDirError::Io { .. }) => {
                 Some("work needs a directory there, or a cache directory that can be written to".to_owned())

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use crate::build_error::BuildError;
+use crate::package::METADATA;
 use crate::project::WORK;
 
 /// Refuses an output directory whose contents the next build would read: `package`, the project's Python package, and its work
@@ -82,11 +83,16 @@ pub fn can_make(dir: &Path) -> bool {
 }
 
 fn see_free(out_dir: &Path, variants: impl IntoIterator<Item = String>) -> Result<(), BuildError> {
-    let taken = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_dir());
-    match variants.into_iter().map(|name| out_dir.join(name)).find(taken) {
-        Some(path) => Err(BuildError::PlaceTaken { path }),
-        None => Ok(()),
+    for path in variants.into_iter().map(|name| out_dir.join(name)) {
+        let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+        if !meta.is_dir() {
+            return Err(BuildError::PlaceTaken { path });
+        }
+        if fs::symlink_metadata(path.join(METADATA)).is_err() && fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(BuildError::NoVariant { path });
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -94,6 +100,20 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn what_no_build_has_made_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let free = || see_free(dir.path(), ["one".to_owned()]).map_err(|error| error.to_string());
+        let place = dir.path().join("one");
+        assert_eq!(free(), Ok(()));
+        fs::create_dir(&place).unwrap();
+        assert_eq!(free(), Ok(()));
+        fs::write(place.join("notes.txt"), "").unwrap();
+        assert_eq!(free(), Err(format!("`{}` is no variant: it has no `metadata.json`, but other files", place.display())));
+        fs::write(place.join(METADATA), "").unwrap();
+        assert_eq!(free(), Ok(()));
+    }
 
     #[test]
     fn no_build_ships_the_last_one() {

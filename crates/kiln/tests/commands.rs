@@ -193,6 +193,20 @@ fn exit_codes() {
     assert!(good.join("build").exists());
 }
 
+/// Whoever reads results must not take a part of them for the whole.
+#[test]
+fn results_that_cannot_be_written_are_a_failure() {
+    let sandbox = Sandbox::new();
+    let good = usual().write(&sandbox.path("good"));
+    for args in [&["matrix"][..], &["list-variants"], &["build", "--plan"], &["check-config", "--format", "json"], &["toolchain", "list"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = sandbox.kiln(&good, args).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains("error[io]: the results cannot be written\n  caused by: No space left on device"), "{args:?}: {said}");
+    }
+}
+
 /// What is compiled needs a machine of its system; what is only copied does not, also in a project that has both.
 #[test]
 fn for_another_operating_system() {

@@ -178,8 +178,8 @@ fn nowhere_to_work() {
     insta::assert_snapshot!(place.say(&["build", "--out", "../home/out"]), @"
     exit code 1
     --- stderr ---
-    error[store]: cannot write to `[dir]/cache`: permission denied
-    hint: what is known of compilers is kept in the cache directory: `--cache-dir DIR` chooses another
+    error[work-directory]: cannot use `[dir]/cache/floors-v1/work`: Permission denied (os error 13)
+    hint: work needs a directory there, or a cache directory that can be written to
     ");
     place.set_mode("cache", 0o755);
 }

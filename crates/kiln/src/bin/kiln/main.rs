@@ -33,6 +33,7 @@ fn main() -> std::process::ExitCode {
         Ok(environment) => run(cli, &environment, &printer),
         Err(cause) => Err(Failure::new("environment", "the working directory cannot be read").caused_by(cause.to_string())),
     };
+    let result = result.and_then(|exit| printer.lost().map_or(Ok(exit), Err));
     match result {
         Ok(exit) => exit.into(),
         Err(failure) => {

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
+use kiln_format::visible;
 use serde_json::json;
 
 use crate::args::Color;
@@ -34,6 +35,8 @@ pub(crate) struct Printer {
     pub(crate) draws_progress: bool,
     /// The progress line now on the terminal, so that other text can be put above it.
     progress: Mutex<String>,
+    /// Why results could not be written, the first time.
+    lost: Mutex<Option<io::Error>>,
 }
 
 impl Printer {
@@ -50,14 +53,24 @@ impl Printer {
             styles: if coloured { Styles::COLOURED } else { Styles::PLAIN },
             draws_progress: terminal && !ci && !quiet,
             progress: Mutex::new(String::new()),
+            lost: Mutex::new(None),
         }
     }
 
-    /// Writes results. A reader that went away ends the output in silence.
+    /// Writes results. A reader that went away ends the output in silence; any other failure is kept for [`Printer::lost`].
     pub(crate) fn stdout(&self, write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) {
         let mut out = io::stdout().lock();
-        // Nothing can be said about a broken stdout anywhere better; the exit code still tells.
-        let _broken_pipe = write(&mut out).and_then(|()| out.flush());
+        if let Err(cause) = write(&mut out).and_then(|()| out.flush())
+            && cause.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.lost.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
+        }
+    }
+
+    /// The failure of a command whose results could not all be written: whoever reads them would take a part for the whole.
+    pub(crate) fn lost(&self) -> Option<Failure> {
+        let cause = self.lost.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(Failure::new("io", "the results cannot be written").caused_by(cause.to_string()))
     }
 
     /// Writes bytes to stderr above the progress line.
@@ -81,7 +94,7 @@ impl Printer {
     /// Writes one line to stderr: a verb in cargo's manner and what it is done to.
     pub(crate) fn status(&self, verb: &str, text: &str) {
         if !self.quiet {
-            self.stderr(format!("{}{verb:>12}{} {text}\n", self.styles.verb, self.styles.reset).as_bytes());
+            self.stderr(format!("{}{verb:>12}{} {}\n", self.styles.verb, self.styles.reset, visible(text)).as_bytes());
         }
     }
 
@@ -98,7 +111,7 @@ impl Printer {
 
     /// Writes a warning.
     pub(crate) fn warning(&self, message: &str) {
-        self.stderr(format!("{}warning{}: {message}\n", self.styles.warning, self.styles.reset).as_bytes());
+        self.stderr(format!("{}warning{}: {}\n", self.styles.warning, self.styles.reset, visible(message)).as_bytes());
     }
 
     /// Writes the error that a command ends with.
@@ -123,9 +136,9 @@ impl Printer {
     /// An error with its code, its causes and its hints, as text with a line break at the end.
     pub(crate) fn error_text(&self, code: &str, message: &str, causes: &[String], hint: Option<&str>) -> String {
         let Styles { error, reset, .. } = self.styles;
-        let mut text = format!("{error}error[{code}]{reset}: {message}\n");
+        let mut text = format!("{error}error[{code}]{reset}: {}\n", visible(message));
         for cause in causes {
-            text.push_str(&format!("  caused by: {cause}\n"));
+            text.push_str(&format!("  caused by: {}\n", visible(cause)));
         }
         text.push_str(&self.hint_text(hint));
         text
@@ -135,6 +148,6 @@ impl Printer {
     pub(crate) fn hint_text(&self, hint: Option<&str>) -> String {
         let Styles { hint: style, reset, .. } = self.styles;
         let head = |line: &str| if line.starts_with(' ') { String::new() } else { format!("{style}hint{reset}: ") };
-        hint.iter().flat_map(|hint| hint.lines()).map(|line| format!("{}{line}\n", head(line))).collect()
+        hint.iter().flat_map(|hint| hint.lines()).map(|line| format!("{}{}\n", head(line), visible(line))).collect()
     }
 }
