@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     ElfObject,
     /// An ELF program at a fixed address.
     ElfProgram,
+    /// Another ELF file: a core, one for another operating system, or of an unknown kind.
+    ElfOther,
     /// A static library.
     Archive,
     /// A file of macOS.
@@ -44,7 +46,10 @@ impl Kind {
                 match if *order == 2 { u16::from_be_bytes(field) } else { u16::from_le_bytes(field) } {
                     1 => Self::ElfObject,
                     2 => Self::ElfProgram,
-                    _ => Self::ElfShared,
+                    // Of one that is cut short the reader says what is wrong.
+                    3 if is_of_linux(head) => Self::ElfShared,
+                    _ if head.len() < 18 => Self::ElfShared,
+                    _ => Self::ElfOther,
                 }
             }
             _ if kiln_object::archive::is_archive(head) => Self::Archive,
@@ -62,6 +67,13 @@ impl Kind {
     }
 }
 
+/// Whether the operating system that an ELF file names, if any, is one whose files the loader of Linux takes.
+fn is_of_linux(head: &[u8]) -> bool {
+    const NONE: u8 = 0;
+    const GNU: u8 = 3;
+    matches!(head.get(7), Some(&NONE | &GNU))
+}
+
 /// Whether a name says that the file is a shared object.
 pub(crate) fn is_named_shared(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
@@ -70,6 +82,10 @@ pub(crate) fn is_named_shared(name: &str) -> bool {
 
 /// Reads the first bytes of a file.
 pub(crate) fn head(path: &Path) -> std::io::Result<Vec<u8>> {
+    // A pipe would be waited for without end.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is no regular file"));
+    }
     let mut head = Vec::new();
     File::open(path)?.take(64).read_to_end(&mut head)?;
     Ok(head)
@@ -83,12 +99,18 @@ pub fn check_file(path: &Path, name: &str, expected: &Expectation<'_>, report: &
     }
 }
 
+/// `DF_1_PIE`, a flag of programs that look like shared objects otherwise.
+const POSITION_INDEPENDENT_PROGRAM: u64 = 0x0800_0000;
+
 /// Checks a file of a known kind.
 pub(crate) fn check_kind(path: &Path, name: &str, kind: Kind, expected: &Expectation<'_>, report: &mut Report) {
     match kind {
         Kind::ElfShared => {
             report.files.push(name.to_owned());
             match dynamic_file(path) {
+                Ok(dynamic) if dynamic.flags_1 & POSITION_INDEPENDENT_PROGRAM != 0 => {
+                    wrong_kind(name, "a position-independent program", report)
+                }
                 Ok(dynamic) => {
                     check_elf(name, &dynamic, expected, report);
                     host_paths(path, name, expected, report);
@@ -99,6 +121,7 @@ pub(crate) fn check_kind(path: &Path, name: &str, kind: Kind, expected: &Expecta
         }
         Kind::ElfObject => wrong_kind(name, "an object file for a linker", report),
         Kind::ElfProgram => wrong_kind(name, "a program", report),
+        Kind::ElfOther => wrong_kind(name, "a core file, or one for another operating system", report),
         Kind::Archive => wrong_kind(name, "a static library", report),
         Kind::MachO => report.fail(FailureKind::UnsupportedFormat, name, "a Mach-O file cannot be checked by this version"),
         Kind::Pe => report.fail(FailureKind::UnsupportedFormat, name, "a PE file cannot be checked by this version"),
@@ -114,7 +137,7 @@ fn wrong_kind(name: &str, what: &str, report: &mut Report) {
         file: name.to_owned(),
         symbol: None,
         detail: format!("the file is {what}, which no loader takes"),
-        evidence: format!("its first bytes are those of {what}"),
+        evidence: format!("its header is that of {what}"),
         caused_by: Vec::new(),
         fix: "ship shared objects only".to_owned(),
     });
@@ -177,6 +200,11 @@ mod tests {
         };
         assert_eq!([elf(1, 1), elf(2, 1), elf(3, 1), elf(1, 2)], [Kind::ElfObject, Kind::ElfProgram, Kind::ElfShared, Kind::ElfObject]);
         assert_eq!(Kind::of(b"\x7fELF\x02\x01"), Kind::ElfShared, "cut short: the reader says what is wrong");
+        // A core, no kind at all, and a shared object for FreeBSD.
+        assert_eq!([elf(4, 1), elf(0, 1)], [Kind::ElfOther; 2]);
+        let mut other = [0; 64];
+        other[..18].copy_from_slice(b"\x7fELF\x02\x01\x01\x09\0\0\0\0\0\0\0\0\x03\0");
+        assert_eq!(Kind::of(&other), Kind::ElfOther);
         assert_eq!(Kind::of(b"!<arch>\n"), Kind::Archive);
         assert_eq!(Kind::of(b"\xcf\xfa\xed\xfe\x0c\0\0\x01"), Kind::MachO);
         assert_eq!(Kind::of(b"\xca\xfe\xba\xbe\0\0\0\x02"), Kind::MachO);

@@ -204,3 +204,39 @@ fn errors_say_what_is_wrong() {
 fn native() -> Machine {
     if cfg!(target_arch = "aarch64") { Machine::AARCH64 } else { Machine::X86_64 }
 }
+
+/// The loader goes by the dynamic segment. Whoever changes a section header alone must not hide what it reads there.
+#[test]
+fn section_headers_that_contradict_the_loader() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "#include <cstdio>\n#include <string>\nextern \"C\" int shown(std::string &s) { std::puts(s.c_str()); return 1; }";
+    let good = gxx(dir.path(), "a.so", &["-shared", "-fPIC", "-Wl,-rpath,/opt/lib"], text);
+    let read = elf::dynamic(&good).unwrap();
+    assert!(!read.needed.is_empty() && !read.needed_versions.is_empty() && !(read.runpath.is_empty() && read.rpath.is_empty()));
+
+    let number = |at: usize, size: usize| good[at..at + size].iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte));
+    let (table, entry, count) = (number(0x28, 8), number(0x3a, 2), number(0x3c, 2));
+    let changed = |at: usize, size: usize, value: usize| {
+        let mut bytes = good.clone();
+        bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        elf::dynamic(&bytes)
+    };
+    // Dynamic section, its symbols, versions and needed versions; and the strings of the second.
+    let mut seen = 0;
+    let strings = (0..count).map(|index| table + index * entry).find(|at| number(at + 4, 4) == 11).map(|at| number(at + 40, 4)).unwrap();
+    for at in (0..count).map(|index| table + index * entry) {
+        let (kind, place, size) = (number(at + 4, 4), number(at + 24, 8), number(at + 32, 8));
+        if !matches!(kind, 6 | 11 | 0x6fff_ffff | 0x6fff_fffe) && at != table + strings * entry {
+            continue;
+        }
+        seen += 1;
+        let mut edits = vec![("type", changed(at + 4, 4, 0)), ("place", changed(at + 24, 8, place + entry))];
+        if kind != 0x6fff_ffff && kind != 0x6fff_fffe {
+            edits.extend([("no size", changed(at + 32, 8, 0)), ("half the size", changed(at + 32, 8, size / 2))]);
+        }
+        for (what, result) in edits {
+            assert!(result.is_err(), "{what} of section {kind:#x}: {result:?}");
+        }
+    }
+    assert_eq!(seen, 5);
+}

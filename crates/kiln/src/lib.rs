@@ -33,6 +33,7 @@ pub mod record;
 pub mod replace;
 pub mod settings_file;
 pub mod shipped;
+pub mod small_file;
 pub mod stale;
 pub mod update_build;
 

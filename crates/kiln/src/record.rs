@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::small_file;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
@@ -174,7 +175,7 @@ impl BuildRecord {
     /// When the file cannot be read or is malformed. A build that is about to write it may go on with an empty record.
     pub fn read(out: &Path) -> Result<Self, RecordError> {
         let path = out.join(FILE_NAME);
-        let bytes = match fs::read(&path) {
+        let bytes = match small_file::read(&path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(source) => return Err(RecordError::Io { what: "read", path, source }),

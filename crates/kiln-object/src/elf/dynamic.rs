@@ -8,6 +8,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionTable, Sym, Versi
 use object::read::{ReadCache, ReadRef, StringTable};
 use object::{Endianness, SymbolIndex};
 
+use super::loaded;
 use super::tables::{self, Budget, Class, Strings};
 use super::{Binding, Machine, SymbolKind, Visibility};
 use crate::Error;
@@ -62,7 +63,7 @@ pub struct Dynamic {
     pub machine: Machine,
     /// The name by which other files need it (`DT_SONAME`).
     pub soname: Option<String>,
-    /// SONAMEs of the libraries that it needs (`DT_NEEDED`).
+    /// SONAMEs of the libraries that it needs, or whose names it takes over (`DT_NEEDED`, `DT_FILTER`, `DT_AUXILIARY`).
     pub needed: Vec<String>,
     /// `DT_RPATH`, unsplit.
     pub rpath: Vec<String>,
@@ -138,6 +139,7 @@ where
         flags_1: 0,
     };
     read_entries(&sections, endian, data, &mut result)?;
+    loaded::see_agreement(header, &sections, endian, data)?;
     let versions = read_versions(&sections, endian, data, &mut result)?;
     read_symbols(&sections, endian, data, versions.as_ref(), &mut result)?;
     Ok(result)
@@ -177,7 +179,7 @@ where
         match entry.tag(endian) {
             elf::DT_NULL => break,
             elf::DT_SONAME => result.soname = Some(text()?),
-            elf::DT_NEEDED => result.needed.push(text()?),
+            elf::DT_NEEDED | elf::DT_FILTER | elf::DT_AUXILIARY => result.needed.push(text()?),
             elf::DT_RPATH => result.rpath.push(text()?),
             elf::DT_RUNPATH => result.runpath.push(text()?),
             elf::DT_TEXTREL => result.text_relocations = true,

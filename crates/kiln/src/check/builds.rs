@@ -11,6 +11,7 @@ use super::remark::{Outcome, Remark, RemarkKind};
 use crate::build_error::causes;
 use crate::hash::VariantDir;
 use crate::package::METADATA;
+use crate::small_file;
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal,)+) => {
@@ -111,7 +112,7 @@ fn check_one(dir: &VariantDir, outcome: &mut Outcome) -> Option<Metadata> {
     };
     bytecode(dir, outcome);
     let path = dir.path.join(METADATA);
-    let text = match fs::read_to_string(&path) {
+    let text = match small_file::read_text(&path) {
         Ok(text) => text,
         Err(cause) => {
             outcome.remarks.push(unreadable(dir, cause.to_string()));

@@ -24,6 +24,7 @@ use crate::hash::{HashError, VariantDir, find_variants};
 use crate::package::METADATA;
 use crate::project::BUILD_TOML;
 use crate::record::BuildRecord;
+use crate::small_file;
 
 /// Which checks to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,6 +277,6 @@ fn name_of(path: &Path) -> Option<String> {
 
 /// The ops id that the metadata of a variant name. What is wrong with them is for other checks to say.
 fn ops_id(variant: &Path) -> Option<OpsId> {
-    let text = fs::read_to_string(variant.join(METADATA)).ok()?;
+    let text = small_file::read_text(&variant.join(METADATA)).ok()?;
     OpsId::parse(&Metadata::read(&text).ok()?.id).ok()
 }

@@ -1,0 +1,129 @@
+//! Whether the section headers tell of the tables that the loader reads.
+//!
+//! Linkers and tools, this reader too, find tables by section headers; the loader reads the dynamic segment and never looks at a
+//! section. A file in which the two differ would be judged by what nobody loads.
+
+use object::Endianness;
+use object::elf;
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTable};
+use object::read::{ReadRef, SectionIndex};
+
+use crate::Error;
+
+const WHAT: &str = "dynamic segment";
+
+/// Sees that both tell the same. A file without segments, which only a linker reads, has nothing to compare.
+///
+/// # Errors
+/// [`Error::Damaged`] with the first difference.
+pub(super) fn see_agreement<'d, H, R>(header: &H, sections: &SectionTable<'d, H, R>, endian: Endianness, data: R) -> Result<(), Error>
+where
+    H: FileHeader<Endian = Endianness>,
+    R: ReadRef<'d>,
+{
+    let segments = header.program_headers(endian, data).map_err(Error::damaged("program header table"))?;
+    if segments.is_empty() {
+        return Ok(());
+    }
+    let mut dynamic = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_DYNAMIC);
+    let (Some(dynamic), None) = (dynamic.next(), dynamic.next()) else { return Err(differs("there is none, or more than one")) };
+    let entries = dynamic.dynamic(endian, data).map_err(Error::damaged(WHAT))?.unwrap_or_default();
+    let loaded = pairs::<H>(entries, endian);
+    let listed = sections.dynamic(endian, data).map_err(Error::damaged("dynamic section"))?.map(|(entries, _)| pairs::<H>(entries, endian));
+    if listed.as_ref() != Some(&loaded) {
+        return Err(differs("the section headers show another one"));
+    }
+    let value = |tag: elf::DynamicTag| loaded.iter().find(|(known, _)| *known == tag).map(|(_, value)| *value);
+    let place = |address: u64| {
+        let holds = |segment: &&H::ProgramHeader| {
+            let (start, size): (u64, u64) = (segment.p_vaddr(endian).into(), segment.p_filesz(endian).into());
+            segment.p_type(endian) == elf::PT_LOAD && address >= start && address - start < size
+        };
+        let segment = segments.iter().find(holds)?;
+        let (start, offset): (u64, u64) = (segment.p_vaddr(endian).into(), segment.p_offset(endian).into());
+        offset.checked_add(address - start)
+    };
+
+    let tables = [
+        (elf::DT_SYMTAB, elf::SHT_DYNSYM, "symbol table"),
+        (elf::DT_VERSYM, elf::SHT_GNU_VERSYM, "table of symbol versions"),
+        (elf::DT_VERNEED, elf::SHT_GNU_VERNEED, "list of needed versions"),
+        (elf::DT_VERDEF, elf::SHT_GNU_VERDEF, "list of defined versions"),
+    ];
+    for (tag, kind, what) in tables {
+        let mut of_kind = sections.iter().filter(|section| section.sh_type(endian) == kind);
+        let offset = of_kind.next().map(|section| section.sh_offset(endian).into());
+        if of_kind.next().is_some() || offset != value(tag).and_then(place) || offset.is_some() != value(tag).is_some() {
+            return Err(differs(&format!("the section headers show another {what}")));
+        }
+    }
+    let Some(symbols) = sections.iter().find(|section| section.sh_type(endian) == elf::SHT_DYNSYM) else {
+        return Err(differs("it names no symbol table"));
+    };
+    let strings = sections.section(SectionIndex(symbols.sh_link(endian) as usize)).map_err(Error::damaged(WHAT))?;
+    let (offset, size): (u64, u64) = (strings.sh_offset(endian).into(), strings.sh_size(endian).into());
+    if value(elf::DT_STRTAB).and_then(place) != Some(offset) || value(elf::DT_STRSZ) != Some(size) {
+        return Err(differs("the section headers show other strings"));
+    }
+    for (tag, kind) in [(elf::DT_VERNEEDNUM, elf::SHT_GNU_VERNEED), (elf::DT_VERDEFNUM, elf::SHT_GNU_VERDEF)] {
+        let count = sections.iter().find(|section| section.sh_type(endian) == kind).map(|section| u64::from(section.sh_info(endian)));
+        if count != value(tag) {
+            return Err(differs("the section headers show another number of versions"));
+        }
+    }
+    let entry = std::mem::size_of::<H::Sym>() as u64;
+    let listed: u64 = Into::<u64>::into(symbols.sh_size(endian)) / entry;
+    let hashed = match (value(elf::DT_GNU_HASH), value(elf::DT_HASH)) {
+        (Some(address), _) => place(address).and_then(|at| gnu_hash_length(data, endian, at, header.is_type_64())),
+        // Its second number is that of all symbols.
+        (None, Some(address)) => place(address).and_then(|at| number(data, endian, at.checked_add(4)?)),
+        (None, None) => return Err(differs("it names no hash table")),
+    };
+    match hashed {
+        Some(hashed) if listed >= hashed => Ok(()),
+        Some(_) => Err(differs("the section headers show fewer symbols")),
+        None => Err(differs("its hash table cannot be read")),
+    }
+}
+
+fn differs(cause: &str) -> Error {
+    Error::Damaged { what: WHAT, cause: cause.to_owned() }
+}
+
+/// The entries up to the one that ends them.
+fn pairs<H: FileHeader<Endian = Endianness>>(entries: &[H::Dyn], endian: Endianness) -> Vec<(elf::DynamicTag, u64)> {
+    entries.iter().map(|entry| (entry.tag(endian), entry.val(endian))).take_while(|(tag, _)| *tag != elf::DT_NULL).collect()
+}
+
+/// How many symbols a GNU hash table leads to, those before the first hashed one included.
+fn gnu_hash_length<'d, R: ReadRef<'d>>(data: R, endian: Endianness, at: u64, is_64: bool) -> Option<u64> {
+    let header = |index: u64| number(data, endian, at.checked_add(index * 4)?);
+    let (buckets, first, filters) = (header(0)?, header(1)?, header(2)?);
+    let filter_size = if is_64 { 8 } else { 4 };
+    let buckets_at = at.checked_add(16)?.checked_add(filters.checked_mul(filter_size)?)?;
+    let bytes = data.read_bytes_at(buckets_at, buckets.checked_mul(4)?).ok()?;
+    let last = bytes.chunks_exact(4).filter_map(|bytes| Some(word(endian, bytes.try_into().ok()?))).max().unwrap_or(0);
+    if last < first {
+        return Some(first);
+    }
+    let chains_at = buckets_at.checked_add(buckets.checked_mul(4)?)?;
+    let mut index = last;
+    // The end of the file ends it, if nothing else does.
+    while number(data, endian, chains_at.checked_add((index - first).checked_mul(4)?)?)? & 1 == 0 {
+        index = index.checked_add(1)?;
+    }
+    index.checked_add(1)
+}
+
+/// The 32-bit number at an offset of the file.
+fn number<'d, R: ReadRef<'d>>(data: R, endian: Endianness, at: u64) -> Option<u64> {
+    Some(word(endian, data.read_bytes_at(at, 4).ok()?.try_into().ok()?))
+}
+
+fn word(endian: Endianness, bytes: [u8; 4]) -> u64 {
+    match endian {
+        Endianness::Little => u32::from_le_bytes(bytes),
+        Endianness::Big => u32::from_be_bytes(bytes),
+    }
+    .into()
+}
