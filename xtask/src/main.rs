@@ -14,6 +14,7 @@ mod expression;
 mod floor;
 mod full;
 mod hygiene;
+mod interrupts;
 mod kiln;
 mod pinned;
 mod process;
@@ -85,7 +86,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     match task {
         Task::BuildKernels(options) => build_kernels::run(&workspace, &options),
-        Task::Test(options) => test::run(&workspace, &options),
+        Task::Test(options) => {
+            interrupts::hear()?;
+            test::run(&workspace, &options)
+        }
         Task::Setup(options) => setup::run(&workspace, &options),
         Task::Bench(options) => bench::run(&workspace, &options),
         Task::CiMatrix(options) => ci_matrix::run(&workspace, &options),
