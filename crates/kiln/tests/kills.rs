@@ -204,8 +204,9 @@ impl Field {
 }
 
 /// The kinds of event of builds in which every step runs.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 13] = [
     "build-finished",
+    "compiler-message",
     "error",
     "graph-finished",
     "graph-started",
