@@ -129,7 +129,7 @@ fn old_editions_can_be_denied() {
     assert_eq!(code, 0, "{err}");
     insta::assert_snapshot!(err, @r"
     warning[old-edition]: this file is written in edition 4 of the format; it is read as one of edition 5
-      --> a b/build.toml
+      --> a b/build.toml:1:1
       = there is no `edition`, and it has `torch.stable-abi`
     hint: `kiln update-build 'a b'` brings it up to date
     ");
