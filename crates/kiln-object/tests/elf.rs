@@ -212,7 +212,8 @@ fn section_headers_that_contradict_the_loader() {
     let text = "#include <cstdio>\n#include <string>\nextern \"C\" int shown(std::string &s) { std::puts(s.c_str()); return 1; }";
     let good = gxx(dir.path(), "a.so", &["-shared", "-fPIC", "-Wl,-rpath,/opt/lib"], text);
     let read = elf::dynamic(&good).unwrap();
-    assert!(!read.needed.is_empty() && !read.needed_versions.is_empty() && !(read.runpath.is_empty() && read.rpath.is_empty()));
+    let paths = [read.rpath, read.runpath].concat();
+    assert!(!read.needed.is_empty() && !read.needed_versions.is_empty() && !paths.is_empty());
 
     let number = |at: usize, size: usize| good[at..at + size].iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte));
     let (table, entry, count) = (number(0x28, 8), number(0x3a, 2), number(0x3c, 2));
