@@ -247,11 +247,12 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     if let Some(out) = &options.out_dir {
         out_dir::check_place(out, root, &root.join(build.ext_dir()).join(build.python_name()))?;
     }
+    let platform = options.target.platform();
     let filters = with_system_torch(options.filters.clone(), &services.torch, build);
     let with_toolkit = |selected: &Selected| {
         can_build(selected)
             .and_then(|()| is_of_system(selected, options.machine))
-            .and_then(|()| cuda_release(selected).map_or(Ok(()), |release| services.cuda.has(release, &platform(options.target))))
+            .and_then(|()| cuda_release(selected).map_or(Ok(()), |release| services.cuda.has(release, &platform)))
     };
     let selection = checked.choose(options.target, options.set, &filters, &with_toolkit)?;
     if selection.variants.is_empty() {
@@ -282,8 +283,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         return Err(BuildError::TwoLaunchers { launcher: launcher.path.clone(), compiler: compiler.to_owned() });
     }
     let uses: BTreeSet<FrameworkUse> = compiled().filter_map(FrameworkUse::of).collect();
-    let platform_name = platform(options.target);
-    let frameworks = Frameworks::provide(&uses, &framework_source(checked, services, &platform_name), options.fetch)?;
+    let frameworks = Frameworks::provide(&uses, &framework_source(checked, services, &platform), options.fetch)?;
     let mut backends = Backends::default();
     if compiled().any(|selected| cuda_release(selected).is_some()) {
         cuda::check_path(root)?;
@@ -292,7 +292,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     let dry_runs = Arc::new(DryRuns::kept_in(services.cache_dir));
     let cuda_uses = cuda_uses(build, &selection.variants);
     for release in compiled().filter_map(cuda_release).collect::<BTreeSet<_>>() {
-        let wanted = Wanted { release, platform: &platform(options.target), uses: cuda_uses.clone(), fetch: options.fetch };
+        let wanted = Wanted { release, platform: &platform, uses: cuda_uses.clone(), fetch: options.fetch };
         let backend = CudaBackend::new(services.cuda.toolkit(&wanted)?, options.arch.clone());
         // A toolkit that is only planned cannot be asked.
         backends.add_cuda(release, if options.fetch { backend.with_dry_runs(Arc::clone(&dry_runs)) } else { backend });
@@ -431,7 +431,7 @@ fn framework_source<'a>(checked: &'a Checked, services: &'a Services<'_>, platfo
 /// # Errors
 /// Those with which a build would end before its first step.
 pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<Vec<FoundFramework>, BuildError> {
-    let platform = platform(prepared.options.target);
+    let platform = prepared.options.target.platform();
     let frameworks = prepared.frameworks.would_provide(&framework_source(prepared.checked, services, &platform))?;
     let root = &prepared.checked.project.root;
     let out_dir = prepared.options.out_dir.clone().unwrap_or_else(|| root.join("build"));
@@ -598,11 +598,6 @@ fn cuda_uses(build: &Build, variants: &[Selected]) -> Vec<CudaUse> {
         uses.push(CudaUse::TorchHeaders);
     }
     uses
-}
-
-/// What the catalog calls the platform of `target`.
-fn platform(target: Target) -> String {
-    format!("{}-{}", target.os, target.cpu)
 }
 
 /// A compiler for people: its family's program and its release.

@@ -119,7 +119,7 @@ fn of_catalog(
     catalog: &Catalog,
     provisioner: &Provisioner<'_>,
 ) -> Result<(String, PathBuf), RuntimeError> {
-    let platform = format!("{}-{}", machine.os, machine.cpu);
+    let platform = machine.platform();
     let known = || catalog.tvm_ffi_releases().iter().filter(|release| release.platform == platform);
     let fits =
         |version: &Version| wanted.is_none_or(|wanted| wanted == version) && minor.is_none_or(|minor| version.major_minor() == minor);
@@ -135,7 +135,7 @@ fn of_catalog(
 
 /// The run-time library of CUDA, if the kernel needs it and the catalog has it: it loads without a device.
 fn cuda_runtime(kernel: &Kernel, machine: Target, catalog: &Catalog, provisioner: &Provisioner<'_>) -> Result<Vec<PathBuf>, RuntimeError> {
-    let platform = format!("{}-{}", machine.os, machine.cpu);
+    let platform = machine.platform();
     let newest = catalog.cuda_toolkits().iter().filter(|toolkit| toolkit.platform == platform).max_by(|a, b| a.version.cmp(&b.version));
     let part = newest.and_then(|toolkit| Some((toolkit, toolkit.runtime_part()?)));
     let Some((toolkit, (part, library))) = part else { return Ok(Vec::new()) };

@@ -43,6 +43,11 @@ impl Target {
 }
 
 impl Target {
+    /// The name of the platform in the catalog and in lock files: `linux-x86_64`.
+    pub fn platform(self) -> String {
+        format!("{}-{}", self.os, self.cpu)
+    }
+
     /// The processor as object files name it.
     pub fn machine(self) -> Machine {
         match self.cpu {

@@ -52,7 +52,7 @@ impl Matrix {
 
 /// The target of a platform as catalog and lock call it.
 fn target(platform: &str) -> Option<Target> {
-    Target::ALL.into_iter().find(|target| format!("{}-{}", target.os, target.cpu) == platform)
+    Target::ALL.into_iter().find(|target| target.platform() == platform)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Toolchain, settings: &Settings, printer: &Printer) -> R
     let interrupt = Interrupt::new();
     let provisioner =
         Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching).interrupted_by(interrupt.clone());
-    let platform = format!("{}-{}", settings.target.os, settings.target.cpu);
+    let platform = settings.target.platform();
     let context = Context {
         settings,
         printer,
