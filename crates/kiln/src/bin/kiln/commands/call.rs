@@ -13,7 +13,6 @@ use kiln::call::protocol::Answer;
 use kiln::call::reference::{Expected, FILE, ReferenceCall, project_of, read, read_file};
 use kiln::call::runtime::{Choice, RuntimeError, provide};
 use kiln::call::{CallError, Called, Ended, Session, Worker, find};
-use kiln::settings_file;
 use kiln_ffi::Place;
 use kiln_format::BackendName;
 use kiln_graph::Interrupt;
@@ -21,6 +20,7 @@ use kiln_toolchain::{Catalog, Provisioner};
 use serde_json::{Value, json};
 
 use super::scratch::Scratch;
+use super::settings_of;
 use crate::args::{BenchKernel, Call, Callable, ReportFormat};
 use crate::exit::{Exit, Failure};
 use crate::human::{Detail, HumanReporter};
@@ -142,12 +142,6 @@ fn runtime_failure(error: RuntimeError) -> Failure {
             Failure { exit: Exit::Usage, ..Failure::new("usage", error.to_string()) }.hint("`--runtime` also takes the path of a library")
         }
     }
-}
-
-/// What a project's `kiln.toml` says. Its faults are for the commands that are about the project.
-fn settings_of(project: &Path) -> settings_file::Settings {
-    let text = std::fs::read_to_string(project.join(settings_file::FILE_NAME)).unwrap_or_default();
-    settings_file::parse(&text).0
 }
 
 /// The failure of a kernel: its own words, or how it ended.

@@ -14,8 +14,11 @@ pub(crate) mod variants;
 mod scratch;
 mod system;
 
+use std::path::Path;
+
 use kiln::build::Checked;
 use kiln::matrix::Filters;
+use kiln::settings_file;
 use kiln_format::{BackendName, Version};
 
 use crate::args::{Filter, Project};
@@ -59,6 +62,12 @@ fn open(project: &Project, settings: &Settings) -> Result<Checked, Failure> {
         checked.project.deny("old-edition");
     }
     Ok(checked)
+}
+
+/// What a project's `kiln.toml` says. Its faults are for the commands that are about the project.
+fn settings_of(project: &Path) -> settings_file::Settings {
+    let text = std::fs::read_to_string(project.join(settings_file::FILE_NAME)).unwrap_or_default();
+    settings_file::parse(&text).0
 }
 
 /// Shows the remarks on the project's files.

@@ -9,12 +9,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use kiln::Event;
-use kiln::{BuildError, lock_file, settings_file};
+use kiln::{BuildError, lock_file};
 use kiln_format::Version;
 use kiln_format::lock::{self, Lock};
 use kiln_graph::Interrupt;
 use kiln_toolchain::{Catalog, Provisioner};
 
+use super::settings_of;
 use crate::args::{Toolchain, ToolchainCommand};
 use crate::exit::{Exit, Failure};
 use crate::human::{Detail, HumanReporter};
@@ -89,12 +90,6 @@ fn project(named: Option<&Path>, settings: &Settings) -> Result<Option<PathBuf>,
             found.map(Some).ok_or_else(|| Failure::new("project", format!("`{}` has no build.toml", dir.display())))
         }
     }
-}
-
-/// What a project's `kiln.toml` says. Its faults are for the commands that are about the project.
-fn settings_of(project: &Path) -> settings_file::Settings {
-    let text = std::fs::read_to_string(project.join(settings_file::FILE_NAME)).unwrap_or_default();
-    settings_file::parse(&text).0
 }
 
 fn fetch(context: &Context<'_>, catalog: &Catalog, releases: &[String]) -> Result<Exit, Failure> {
