@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use kiln_ffi::{Dtype, Layout, Place};
-use kiln_format::BackendName;
+use kiln_format::{BackendName, LineColumn, SourceFile};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -110,9 +110,7 @@ pub fn project_of(path: &Path) -> Option<PathBuf> {
 
 fn located(path: &Path, text: &str, (span, why): Fault) -> CallError {
     let place = span.map(|span| {
-        let before = text.get(..span.start).unwrap_or(text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let LineColumn { line, column } = SourceFile::new(path.display().to_string(), text).line_column(span.start);
         format!("line {line}, column {column}: ")
     });
     CallError::Reference { path: path.to_owned(), why: format!("{}{why}", place.unwrap_or_default()) }
