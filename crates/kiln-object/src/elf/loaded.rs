@@ -3,10 +3,10 @@
 //! Linkers and tools, this reader too, find tables by section headers; the loader reads the dynamic segment and never looks at a
 //! section. A file in which the two differ would be judged by what nobody loads.
 
-use object::Endianness;
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTable};
 use object::read::{ReadRef, SectionIndex};
+use object::{Endianness, U32};
 
 use crate::Error;
 
@@ -101,8 +101,8 @@ fn gnu_hash_length<'d, R: ReadRef<'d>>(data: R, endian: Endianness, at: u64, is_
     let (buckets, first, filters) = (header(0)?, header(1)?, header(2)?);
     let filter_size = if is_64 { 8 } else { 4 };
     let buckets_at = at.checked_add(16)?.checked_add(filters.checked_mul(filter_size)?)?;
-    let bytes = data.read_bytes_at(buckets_at, buckets.checked_mul(4)?).ok()?;
-    let last = bytes.chunks_exact(4).filter_map(|bytes| Some(word(endian, bytes.try_into().ok()?))).max().unwrap_or(0);
+    let chains = data.read_slice_at::<U32<Endianness>>(buckets_at, usize::try_from(buckets).ok()?).ok()?;
+    let last = chains.iter().map(|first| first.get(endian).into()).max().unwrap_or(0);
     if last < first {
         return Some(first);
     }
@@ -117,13 +117,5 @@ fn gnu_hash_length<'d, R: ReadRef<'d>>(data: R, endian: Endianness, at: u64, is_
 
 /// The 32-bit number at an offset of the file.
 fn number<'d, R: ReadRef<'d>>(data: R, endian: Endianness, at: u64) -> Option<u64> {
-    Some(word(endian, data.read_bytes_at(at, 4).ok()?.try_into().ok()?))
-}
-
-fn word(endian: Endianness, bytes: [u8; 4]) -> u64 {
-    match endian {
-        Endianness::Little => u32::from_le_bytes(bytes),
-        Endianness::Big => u32::from_be_bytes(bytes),
-    }
-    .into()
+    Some(data.read_at::<U32<Endianness>>(at).ok()?.get(endian).into())
 }
