@@ -22,6 +22,8 @@ pub enum BackendError {
         least: u32,
         /// The framework and its release: `torch 2.15.0`.
         framework: String,
+        /// What the author can do about it.
+        hint: &'static str,
     },
     /// Nothing is left of the architectures that a component asks for, or the toolkit cannot make them.
     #[error("{message}")]
@@ -67,11 +69,8 @@ impl BackendError {
         match self {
             Self::UnknownSource { hint, .. } | Self::HostLimit { hint, .. } => Some(hint.clone()),
             Self::Architectures { hint, .. } => hint.clone(),
-            Self::CxxLevel { framework, .. } if framework.starts_with("torch") => {
-                Some("leave the flag out to take the level that torch itself uses, or stay below that torch with `torch.maxver`".to_owned())
-            }
+            Self::CxxLevel { hint, .. } => Some((*hint).to_owned()),
             Self::UnknownProcessor { .. } => Some("name the processor, as in `-march=x86-64-v3`".to_owned()),
-            Self::CxxLevel { .. } => Some("leave the flag out".to_owned()),
             Self::ToolkitFlag { .. } | Self::Graph(_) => None,
         }
     }

@@ -104,7 +104,8 @@ impl TorchFramework {
         let least = if self.stable_abi.is_none() && self.toolchain.version.major_minor() >= CXX20_ONLY { 20 } else { 17 };
         match user_cxx_level(&component.cxx_flags) {
             Some(level) if level < least => {
-                Err(BackendError::CxxLevel { level, least, framework: format!("torch {}", self.toolchain.version) })
+                let hint = "leave the flag out to take the level that torch itself uses, or stay below that torch with `torch.maxver`";
+                Err(BackendError::CxxLevel { level, least, framework: format!("torch {}", self.toolchain.version), hint })
             }
             _ => Ok(()),
         }

@@ -50,7 +50,7 @@ impl Framework for TvmFfiFramework {
 
     fn profile(&self, _: &mut Lowering<'_>, part: &FrameworkPart, component: &Component) -> Result<CompileProfile, BackendError> {
         if let Some(level) = user_cxx_level(&component.cxx_flags).filter(|level| *level < LEAST_CXX) {
-            return Err(BackendError::CxxLevel { level, least: LEAST_CXX, framework: self.name() });
+            return Err(BackendError::CxxLevel { level, least: LEAST_CXX, framework: self.name(), hint: "leave the flag out" });
         }
         Ok(CompileProfile {
             cxx_std: CXX_STD,
