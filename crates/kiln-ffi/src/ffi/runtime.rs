@@ -231,19 +231,8 @@ impl Module {
     /// # Errors
     /// What the runtime says.
     pub fn metadata(&self, name: &str) -> Result<Option<String>, FfiError> {
-        self.stated("ffi.ModuleGetFunctionMetadata", name)
-    }
-
-    /// What the kernel says for people of the function called `name`; none if it says nothing.
-    ///
-    /// # Errors
-    /// What the runtime says.
-    pub fn doc(&self, name: &str) -> Result<Option<String>, FfiError> {
-        self.stated("ffi.ModuleGetFunctionDoc", name)
-    }
-
-    fn stated(&self, ask: &str, name: &str) -> Result<Option<String>, FfiError> {
-        Ok(self.runtime.invoke(ask, &[Value::Object(&self.object), Value::Str(name), Value::Bool(false)])?.text())
+        let asked = [Value::Object(&self.object), Value::Str(name), Value::Bool(false)];
+        Ok(self.runtime.invoke("ffi.ModuleGetFunctionMetadata", &asked)?.text())
     }
 }
 

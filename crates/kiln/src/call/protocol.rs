@@ -149,8 +149,6 @@ pub struct Described {
     pub name: String,
     /// Its metadata, as JSON in a text.
     pub metadata: Option<String>,
-    /// Its documentation.
-    pub doc: Option<String>,
 }
 
 /// What a call returned.

@@ -104,7 +104,7 @@ impl Answers {
             if module.function(name)?.is_none() {
                 return self.fail(format!("the runtime does not find `{name}`, which the library exports"));
             }
-            functions.push(Described { name: name.clone(), metadata: module.metadata(name)?, doc: module.doc(name)? });
+            functions.push(Described { name: name.clone(), metadata: module.metadata(name)? });
         }
         self.say(&Answer::Loaded { version: runtime.version(), functions })?;
         for (index, call) in request.calls.iter().enumerate() {
