@@ -25,6 +25,11 @@ impl Environment {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// Where this user keeps temporary files.
+    pub(crate) fn temporary_dir(&self) -> PathBuf {
+        PathBuf::from(self.get("TMPDIR").unwrap_or("/tmp"))
+    }
+
     /// The first program called one of `names` on `PATH`.
     pub(crate) fn find_program(&self, names: &[&str]) -> Option<PathBuf> {
         let path = self.get("PATH").unwrap_or_default();

@@ -11,7 +11,7 @@ pub(super) struct Scratch(tempfile::TempDir);
 impl Scratch {
     /// In the first of the usual places that can be written to.
     pub(super) fn new(prefix: &str, settings: &Settings) -> Result<Self, Failure> {
-        let places = [settings.environment.get("TMPDIR").map(PathBuf::from), Some(PathBuf::from("/tmp")), settings.cache_dir(None).ok()];
+        let places = [Some(settings.environment.temporary_dir()), Some(PathBuf::from("/tmp")), settings.cache_dir(None).ok()];
         let made = places.into_iter().flatten().find_map(|place| tempfile::Builder::new().prefix(prefix).tempdir_in(place).ok());
         let failure = || Failure::new("work-directory", "there is no directory for temporary files that can be written to");
         made.map(Self).ok_or_else(|| failure().hint("set TMPDIR to one"))
