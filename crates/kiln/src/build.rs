@@ -1,35 +1,33 @@
 //! `kiln build`: from a project to variant directories.
 
 mod load;
+mod packaging;
 mod records;
 mod unobjected;
 mod work_dir;
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kiln_backend::ObjectFile;
 use kiln_cuda::{ArchRequest, CudaBackend, DryRuns};
 use kiln_format::build::{Framework, KernelOptions};
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
 use kiln_format::variant::Compute;
 use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Version};
-use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer, Outcome};
+use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{CudaUse, Launcher, LibraryExports, Processor, Provisioner};
+use kiln_toolchain::{CudaUse, Launcher, Processor, Provisioner};
 
+use self::packaging::package_variant;
 use self::unobjected::Unobjected;
 use crate::backends::Backends;
-use crate::build_error::{BuildError, Report};
+use crate::build_error::BuildError;
 use crate::call::runtime::RuntimeFiles;
-use crate::check::{self, BuiltVariant, FrameworkNames, Remark, check_built};
 use crate::compiler_messages::CompilerMessages;
 use crate::config_check;
 use crate::cuda::{self, CudaToolkits, Wanted};
@@ -42,10 +40,10 @@ use crate::known_projects;
 use crate::matrix::{Filters, Kind, Matrix, Selected, Selection, Set, Target, choose};
 use crate::ops_id::{self, Purpose};
 use crate::out_dir;
-use crate::package::{self, Contents, PackageError, Placed};
-use crate::plan::{BuildPlan, PlanRequest, PlannedVariant, can_build, plan};
+use crate::package::Placed;
+use crate::plan::{BuildPlan, PlanRequest, can_build, plan};
 use crate::project::{self, Project};
-use crate::record::{BuildRecord, Stage};
+use crate::record::BuildRecord;
 use crate::replace;
 use crate::stale::Stale;
 
@@ -441,118 +439,6 @@ pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<V
     }
     work_dir::would_open(root, services)?;
     Ok(frameworks)
-}
-
-/// Verifies and packages one variant. An error without a report means that a step of the graph has said why.
-fn package_variant(
-    prepared: &Prepared<'_>,
-    services: &Services<'_>,
-    variant: &PlannedVariant,
-    outcome: &Outcome,
-    out_dir: &Path,
-    unobjected: &Unobjected,
-) -> Result<(Placed, Stage), Option<Report>> {
-    let name = variant.selected.variant.name();
-    let package_error = |error: PackageError| Some(Report::of(&error, error.code(), error.hint()));
-    let library = match &variant.extension {
-        None => None,
-        Some(_) if !outcome.is_target_ok(&name) => return Err(None),
-        Some(extension) => Some(outcome.output_path(extension)),
-    };
-    let build = prepared.checked.build().map_err(|error| Some(Report::from(&error)))?;
-    let shipped = library.as_deref().zip(variant.extension.as_ref().map(|extension| extension.name.as_str()));
-    let contents = Contents::collect(&prepared.checked.project.root, build, &variant.ops_id, shipped).map_err(package_error)?;
-    let provenance = package::provenance(services.builder.clone(), &prepared.scm, prepared.dirty);
-    let selected = &variant.selected;
-    let metadata =
-        package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &variant.archs, provenance).map_err(package_error)?;
-    let digest = contents.digest().map_err(package_error)?;
-    let loads = prepared.runtime.is_some() && load::is_loadable(selected, services);
-    let stage = if loads { Stage::Loaded } else { Stage::Linked };
-    let looked = Looked::at(prepared, services, variant, outcome);
-    let key = unobjected::key(&looked, services, &digest, &metadata, loads);
-    if key.as_ref().is_some_and(|key| unobjected.has(&name, key)) {
-        let placed = package::place(out_dir, &name, &contents, digest, &metadata, &|_| true).map_err(package_error)?;
-        return Ok((placed, stage));
-    }
-    if let Some(library) = &library {
-        verify_code(prepared, variant, library)?;
-    }
-    let remarks = Cell::new(0);
-    let inspect = |dir: &Path| looked.inspect(services, dir, &remarks) && load::loads(prepared, services, variant, dir);
-    let placed = package::place(out_dir, &name, &contents, digest, &metadata, &inspect).map_err(package_error)?;
-    if let (Some(key), 0) = (key, remarks.get()) {
-        unobjected.note(&name, &key);
-    }
-    Ok((placed, stage))
-}
-
-/// Whether the device code in a linked extension is what was planned.
-fn verify_code(prepared: &Prepared<'_>, variant: &PlannedVariant, library: &Path) -> Result<(), Option<Report>> {
-    let Some(backend) = variant.selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute)) else { return Ok(()) };
-    let bytes = fs::read(library).map_err(|cause| {
-        let message = format!("cannot read `{}`", library.display());
-        Some(Report { code: "work-directory", message, causes: vec![cause.to_string()], hint: None })
-    })?;
-    backend
-        .verify(&variant.components, &bytes)
-        .map_err(|wrong| Some(Report { code: wrong.code(), message: wrong.message, causes: Vec::new(), hint: wrong.hint }))
-}
-
-/// What the checks of a built variant look at beside its directory.
-struct Looked<'a> {
-    variant: &'a PlannedVariant,
-    floor: BTreeMap<String, String>,
-    exports: Vec<LibraryExports>,
-    objects: Vec<(String, PathBuf)>,
-    host_paths: [String; 2],
-}
-
-impl<'a> Looked<'a> {
-    fn at(prepared: &Prepared<'_>, services: &Services<'_>, variant: &'a PlannedVariant, outcome: &Outcome) -> Self {
-        let project = &prepared.checked.project.root;
-        let framework = prepared.checked.build().ok().and_then(|build| prepared.frameworks.bind(build, &variant.selected, &variant.ops_id));
-        let backend = variant.selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute));
-        let runtime = backend.map(|backend| backend.framework_part().runtime).unwrap_or_default();
-        let object = |object: &ObjectFile| (object.source.clone(), outcome.output_path(&object.output));
-        Self {
-            variant,
-            floor: records::floor(prepared, variant),
-            exports: framework.iter().flat_map(|framework| framework.exports()).cloned().chain(runtime).collect(),
-            objects: variant.objects.iter().map(object).collect(),
-            host_paths: [project, services.cache_dir].map(|path| path.display().to_string()),
-        }
-    }
-
-    /// Runs the checks on a variant's directory and tells what they say, as many times as it counts. False: it must not be put in
-    /// place.
-    fn inspect(&self, services: &Services<'_>, dir: &Path, told: &Cell<usize>) -> bool {
-        let built = BuiltVariant {
-            variant: &self.variant.selected.variant,
-            id: &self.variant.ops_id,
-            floor: check::floor_policy(&self.floor),
-            names: &FrameworkNames::of(&self.exports),
-            objects: &self.objects,
-            host_paths: &self.host_paths,
-        };
-        let name = self.variant.selected.variant.name();
-        match check_built(dir, &built) {
-            Ok(report) => {
-                let ok = report.is_ok();
-                let remarks = report.findings.into_iter().map(Remark::from).chain(report.failures.into_iter().map(Remark::from));
-                for remark in remarks {
-                    told.set(told.get() + 1);
-                    (services.events)(&Event::Remark { variant: name.clone(), remark });
-                }
-                ok
-            }
-            Err(error) => {
-                told.set(told.get() + 1);
-                (services.events)(&Event::Warning { message: error.to_string() });
-                false
-            }
-        }
-    }
 }
 
 /// With a torch of the system, only the rows of its minor can be built, if they are built against torch at all.

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use kiln_format::{Digest, Metadata};
 
-use super::{Looked, Services};
+use super::Services;
+use super::packaging::Looked;
 use crate::replace;
 
 /// The notes of a work directory.
