@@ -1,18 +1,19 @@
 //! The trait that each vendor implements, and what it works with.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kiln_format::BackendName;
 use kiln_format::build::KernelOptions;
-use kiln_graph::{Graph, PathRef, RootName, StepId};
+use kiln_graph::{Arg, Graph, PathRef, Program, RootName, StepId};
 use kiln_object::elf::Machine;
 use kiln_toolchain::floor::FloorLink;
 use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::RuntimeNames;
 use kiln_toolchain::{Launcher, LibraryExports, Processor};
 
-use crate::compile::{CompileProfile, ObjectFile};
+use crate::compile::{CompileProfile, ObjectFile, fixed_environment};
 use crate::error::BackendError;
 
 /// What frameworks must know of a backend, as data.
@@ -93,11 +94,29 @@ pub struct Lowering<'a> {
     /// The processor that compilers look at where they are told to.
     pub processor: &'a Processor,
     /// Directories that a compiler process needs to work and that never decide its result.
-    pub ambient: &'a BTreeMap<String, std::path::PathBuf>,
+    pub ambient: &'a BTreeMap<String, PathBuf>,
     /// The steps that compile a unit together, if there are several.
     pub parts: BTreeMap<StepId, UnitPart>,
     /// What the user should know of how things are compiled, and what stops nothing: lower case, without full stop.
     pub notes: Vec<String>,
+}
+
+impl Lowering<'_> {
+    /// A run of the program at `path`, which `tool` identifies, in the project's directory and the environment of every compiler; without
+    /// a depfile.
+    pub fn program(&self, path: PathBuf, tool: String, args: Vec<Arg>) -> Program {
+        Program {
+            path,
+            launcher: None,
+            tool,
+            args,
+            cwd: PathRef { root: self.project.clone(), path: String::new() },
+            env: fixed_environment(),
+            ambient: self.ambient.clone(),
+            depfile: None,
+            then: Vec::new(),
+        }
+    }
 }
 
 /// A step that compiles a unit together with others.

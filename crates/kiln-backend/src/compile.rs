@@ -137,17 +137,8 @@ pub fn compile_host_unit(
 /// A run of the host compiler in the project's directory.
 pub fn host_program(lowering: &Lowering<'_>, args: Vec<Arg>, depfile: Option<String>) -> Program {
     let own = lowering.host.args.iter().map(|arg| Arg::from(arg.as_str()));
-    Program {
-        path: lowering.host.path.clone(),
-        launcher: None,
-        tool: lowering.host.identity.clone(),
-        args: own.chain(args).collect(),
-        cwd: PathRef { root: lowering.project.clone(), path: String::new() },
-        env: fixed_environment(),
-        ambient: lowering.ambient.clone(),
-        depfile,
-        then: Vec::new(),
-    }
+    let program = lowering.program(lowering.host.path.clone(), lowering.host.identity.clone(), own.chain(args).collect());
+    Program { depfile, ..program }
 }
 
 /// `program`, which compiles a unit with the author's `flags`, as it is run: behind the launcher, if there is one. Where a flag makes it
@@ -183,7 +174,7 @@ pub fn unit_compiler(lowering: &Lowering<'_>, flags: &[(FlagList, &[String])], p
 
 /// The environment that may decide a result, the same for everyone: messages in one language, and a fixed time for
 /// `__DATE__` and `__TIME__`.
-pub fn fixed_environment() -> BTreeMap<String, Arg> {
+pub(crate) fn fixed_environment() -> BTreeMap<String, Arg> {
     BTreeMap::from([("LC_ALL".to_owned(), Arg::from("C.UTF-8")), ("SOURCE_DATE_EPOCH".to_owned(), Arg::from("0"))])
 }
 

@@ -17,9 +17,7 @@ mod torch;
 mod tvm_ffi;
 
 pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, TorchPart, UnitPart, WrongCode};
-pub use compile::{
-    CompileProfile, ObjectFile, UnitSource, compile_host_unit, fixed_environment, host_program, shows_arguments, unit_compiler,
-};
+pub use compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit, host_program, shows_arguments, unit_compiler};
 pub use error::BackendError;
 pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
 pub use framework::Framework;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Action, Arg, BackendError, Builtin, BuiltinError, Call, FlagList, Input, Lowering, Machine, ObjectFile, OutputRef, PathRef, Piece,
-    Program, ResourceClass, Scope, Step, StepId, UnitPart, Weight, elf, fixed_environment, shows_arguments, unit_compiler, write_file,
+    Program, ResourceClass, Scope, Step, StepId, UnitPart, Weight, elf, shows_arguments, unit_compiler, write_file,
 };
 
 use crate::dry_run::{File, NAME, PIECE, Parts, SOURCE, TOOLKIT, Word, program};
@@ -136,17 +136,8 @@ impl Fan<'_, '_> {
             _ => None,
         };
         let toolkit = self.unit.toolkit;
-        let program = Program {
-            path: program(toolkit, &self.parts.programs, "fatbinary"),
-            launcher: None,
-            tool: toolkit.identity.clone(),
-            args: self.parts.fatbinary.iter().map(|word| self.arg(word, &own)).collect(),
-            cwd: PathRef { root: lowering.project.clone(), path: String::new() },
-            env: fixed_environment(),
-            ambient: lowering.ambient.clone(),
-            depfile: None,
-            then: Vec::new(),
-        };
+        let args = self.parts.fatbinary.iter().map(|word| self.arg(word, &own)).collect();
+        let program = lowering.program(program(toolkit, &self.parts.programs, "fatbinary"), toolkit.identity.clone(), args);
         let fatbin = lowering.graph.add(step("Joining", &self.unit.source.path, program, vec![FATBIN.to_owned()], SMALL))?;
         Ok(lowering.graph.add(Step {
             verb: "Embedding",
@@ -199,17 +190,8 @@ impl Fan<'_, '_> {
     fn host_program(&self, lowering: &Lowering<'_>, words: &[Word], own: &dyn Fn(&File) -> Option<Arg>) -> Result<Program, BackendError> {
         let mut args = self.scoped(words, own);
         args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
-        let program = Program {
-            path: host_file(lowering),
-            launcher: None,
-            tool: lowering.host.identity.clone(),
-            args,
-            cwd: PathRef { root: lowering.project.clone(), path: String::new() },
-            env: fixed_environment(),
-            ambient: lowering.ambient.clone(),
-            depfile: Some(DEPFILE.to_owned()),
-            then: Vec::new(),
-        };
+        let program = lowering.program(host_file(lowering), lowering.host.identity.clone(), args);
+        let program = Program { depfile: Some(DEPFILE.to_owned()), ..program };
         unit_compiler(lowering, &[(FlagList::Nvcc, &own_flags(self.unit))], program)
     }
 

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 
 use kiln_backend::{
     Action, Arg, BackendError, CompileProfile, Component, CudaCapability, CudaSuffix, FlagList, Input, KernelOptions, Lowering, MajorMinor,
-    ObjectFile, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, fixed_environment,
-    unit_compiler,
+    ObjectFile, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, unit_compiler,
 };
 
 use crate::dry_run::{Answer, Asked, DryRuns, NAME, PIECE, has_placeholder};
@@ -268,17 +267,7 @@ fn host_flags(lowering: &Lowering<'_>, profile: &CompileProfile, toolkit: &CudaT
 
 fn program(lowering: &Lowering<'_>, toolkit: &CudaToolkit, args: Vec<Arg>, depfile: Option<String>) -> Program {
     let tool = blake3::hash(format!("{}\n{}", toolkit.identity, lowering.host.identity).as_bytes()).to_hex().to_string();
-    Program {
-        path: toolkit.nvcc.clone(),
-        launcher: None,
-        tool,
-        args,
-        cwd: PathRef { root: lowering.project.clone(), path: String::new() },
-        env: fixed_environment(),
-        ambient: lowering.ambient.clone(),
-        depfile,
-        then: Vec::new(),
-    }
+    Program { depfile, ..lowering.program(toolkit.nvcc.clone(), tool, args) }
 }
 
 /// An include directory: relative for one of the project.

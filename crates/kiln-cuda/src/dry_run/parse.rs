@@ -349,29 +349,28 @@ impl Reader {
 
     /// All of it, if it fits together.
     fn finish(self) -> Result<Parts, NotUnderstood> {
-        let need = |what: &str| missing(what);
-        let cudafe = self.cudafe.ok_or_else(|| need("cudafe++"))?;
-        let embedded = self.embedded.ok_or_else(|| need("an embedded fatbin"))?;
-        let last = self.files.last().ok_or_else(|| need("a capability"))?;
+        let cudafe = self.cudafe.ok_or_else(|| missing("cudafe++"))?;
+        let embedded = self.embedded.ok_or_else(|| missing("an embedded fatbin"))?;
+        let last = self.files.last().ok_or_else(|| missing("a capability"))?;
         if self.passes.iter().any(|pass| pass.cicc.is_empty() || (pass.cubins.is_empty() && !pass.keeps_ptx)) {
             return wrong("a capability that nothing comes of");
         }
         if let Some(cubin) = self.cubins.first() {
             return wrong(format!("`{}`, which is in no fatbin", base(cubin)));
         }
-        let fatbin_name = base_name(&embedded);
-        if base_name(&last.stub) != cudafe.stub || self.included.iter().any(|name| *name != fatbin_name) {
+        let fatbin_name = base(&embedded).to_owned();
+        if base(&last.stub) != cudafe.stub || self.included.iter().any(|name| *name != fatbin_name) {
             return wrong("which file includes which");
         }
         Ok(Parts {
-            programs: self.programs.ok_or_else(|| need("the place of nvcc"))?,
-            cicc_dir: self.cicc_dir.ok_or_else(|| need("the place of cicc"))?,
-            libdevice: self.libdevice.ok_or_else(|| need("the place of libdevice"))?,
-            preprocess: self.host_text.ok_or_else(|| need("a preprocessor for the host"))?.1,
+            programs: self.programs.ok_or_else(|| missing("the place of nvcc"))?,
+            cicc_dir: self.cicc_dir.ok_or_else(|| missing("the place of cicc"))?,
+            libdevice: self.libdevice.ok_or_else(|| missing("the place of libdevice"))?,
+            preprocess: self.host_text.ok_or_else(|| missing("a preprocessor for the host"))?.1,
             cudafe: cudafe.args,
             passes: self.passes,
-            fatbinary: self.fatbinary.ok_or_else(|| need("fatbinary"))?,
-            host: self.host.ok_or_else(|| need("a compile for the host"))?,
+            fatbinary: self.fatbinary.ok_or_else(|| missing("fatbinary"))?,
+            host: self.host.ok_or_else(|| missing("a compile for the host"))?,
             stub_name: cudafe.stub,
             fatbin_name,
         })
@@ -432,10 +431,6 @@ fn is_included(name: &str) -> bool {
 
 fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-fn base_name(path: &str) -> String {
-    base(path).to_owned()
 }
 
 fn in_toolkit(value: &str) -> Result<String, NotUnderstood> {
