@@ -24,14 +24,14 @@ pub use framework::Framework;
 pub use kiln_format::build::KernelOptions;
 pub use kiln_format::{BackendName, CudaCapability, CudaSuffix, MajorMinor, Version};
 pub use kiln_graph::{
-    Action, Arg, Builtin, BuiltinError, Call, Graph, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind,
-    RootName, Scope, Step, StepId, Weight, write_file,
+    Action, Arg, Builtin, BuiltinError, Call, Graph, Input, Interrupt, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding,
+    RootKind, RootName, Scope, Step, StepId, Weight, write_file,
 };
 pub use kiln_object::elf::Machine;
 pub use kiln_object::{Error as ObjectError, elf, fatbin};
 pub use kiln_toolchain::discover;
 pub use kiln_toolchain::host::{Family, HostCompiler, HostRuntime, RuntimeFile};
-pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor};
+pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor, process, write_whole};
 pub use source::{Language, SourceKind, classify_source};
 pub use torch::TorchFramework;
 pub use tvm_ffi::TvmFfiFramework;

@@ -3,13 +3,14 @@
 //! Size, modification time, change time and inode stand for the content, but for files that were changed so shortly ago that
 //! another change could carry the same times.
 
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
+
+use crate::whole_file::write_whole;
 
 /// Longer than the step of the clock of any file system that compilers and packages lie on.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
@@ -77,17 +78,7 @@ pub(crate) fn digest_of(cache: &Path, files: Vec<FileState>, make: impl FnOnce()
     FileState::outlast_clock_step(&files);
     if files.iter().all(FileState::is_unchanged) {
         // Making it again is slower and not wrong.
-        let _unkept = write(cache, &serde_json::to_vec(&Kept { files, digest: digest.clone() }).unwrap_or_default());
+        let _unkept = write_whole(cache, &serde_json::to_vec(&Kept { files, digest: digest.clone() }).unwrap_or_default());
     }
     Ok(digest)
-}
-
-/// Writes a file whole: under another name first. Makes its directory.
-pub(crate) fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(dir)?;
-    let mut file = tempfile::NamedTempFile::new_in(dir)?;
-    file.write_all(content)?;
-    file.persist(path)?;
-    Ok(())
 }

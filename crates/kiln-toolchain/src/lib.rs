@@ -18,7 +18,7 @@ pub mod make_catalog;
 mod names;
 mod network;
 mod part;
-mod process;
+pub mod process;
 mod processor;
 mod provision;
 mod store;
@@ -27,6 +27,7 @@ pub mod system;
 mod toolchain;
 mod version_py;
 mod wheel;
+mod whole_file;
 pub mod zip;
 
 pub use catalog::{Catalog, CudaMembers, CudaToolkit, CudaUse, TorchRelease, TvmFfiRelease};
@@ -52,3 +53,4 @@ pub use provision::{
 };
 pub use store::{Removal, StoreTree};
 pub use toolchain::{CxxLevel, Provider, TorchToolchain, TvmFfiToolchain};
+pub use whole_file::write_whole;

@@ -19,18 +19,18 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// What a program said.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub struct Answer {
     /// How it ended.
-    pub(crate) status: ExitStatus,
+    pub status: ExitStatus,
     /// The beginning of its standard output.
-    pub(crate) stdout: Vec<u8>,
+    pub stdout: Vec<u8>,
     /// The beginning of its standard error.
-    pub(crate) stderr: Vec<u8>,
+    pub stderr: Vec<u8>,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(crate) enum NoAnswer {
+pub enum NoAnswer {
     /// It could not be started or waited for.
     Io(io::Error),
     /// It took longer than this and was ended.
@@ -40,7 +40,10 @@ pub(crate) enum NoAnswer {
 }
 
 /// Runs a program without standard input until it ends, at most for `limit`.
-pub(crate) fn ask(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Result<Answer, NoAnswer> {
+///
+/// # Errors
+/// When there is no answer, with the reason.
+pub fn ask(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Result<Answer, NoAnswer> {
     // A group of its own can be ended as a whole.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(NoAnswer::Io)?;

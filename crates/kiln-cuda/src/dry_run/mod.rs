@@ -14,8 +14,11 @@ mod words;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kiln_backend::{Interrupt, process, write_whole};
 
 pub(crate) use parse::{File, Parts, Word};
 
@@ -35,6 +38,9 @@ const HOST: &str = "/kiln-host-";
 pub(crate) const PIECE: &str = "/kiln-piece-";
 /// A part of each of them that no text of a call may have by itself.
 const MARKS: [&str; 6] = ["kiln-source-", "kiln-out-", "kiln-name-", "kiln-toolkit-", "kiln-host-", "kiln-piece-"];
+
+/// How long nvcc may take to say what it would do.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Lines of an answer that are about the machine alone.
 const OF_MACHINE: [&str; 3] = ["#$ PATH=", "#$ LD_LIBRARY_PATH=", "#$ CUDA_ROOT="];
@@ -103,7 +109,7 @@ impl DryRuns {
                 let text = run(asked);
                 if let (Ok(text), Some(path)) = (&text, &kept) {
                     // Next time it is asked again.
-                    let _not_kept = keep(path, text);
+                    let _not_kept = write_whole(path, text.as_bytes());
                 }
                 text
             }
@@ -134,8 +140,8 @@ fn run(asked: &Asked<'_>) -> Result<String, Option<NotUnderstood>> {
     let mut command = Command::new(&asked.toolkit.nvcc);
     command.arg("--dryrun").arg("-ccbin").arg(asked.host).args(asked.args).args(["-c", SOURCE, "-o", OBJECT]);
     // A source that is there would be named by its whole path.
-    command.current_dir("/").stdin(Stdio::null()).env_clear().env("LC_ALL", "C.UTF-8").envs(asked.ambient);
-    let output = command.output().map_err(|_| None)?;
+    command.current_dir("/").env_clear().env("LC_ALL", "C.UTF-8").envs(asked.ambient);
+    let output = process::ask(&mut command, LIMIT, &Interrupt::new()).map_err(|_| None)?;
     if !output.status.success() {
         return Err(None);
     }
@@ -179,18 +185,6 @@ fn with_programs(parts: Parts, toolkit: &CudaToolkit) -> Result<Parts, NotUnders
 pub(crate) fn program(toolkit: &CudaToolkit, dir: &str, name: &str) -> PathBuf {
     let below = dir.strip_prefix(TOOLKIT).unwrap_or(dir).trim_start_matches('/');
     toolkit.binding.dir.join(below).join(name)
-}
-
-/// Writes a file whole or not at all.
-fn keep(path: &Path, text: &str) -> std::io::Result<()> {
-    let dir = path.parent().unwrap_or(path);
-    fs::create_dir_all(dir)?;
-    let partial = path.with_extension(format!("{}.tmp", std::process::id()));
-    let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        let _gone = fs::remove_file(&partial);
-    }
-    written
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::HostCompiler;
 use super::choice;
 use super::probe::Probed;
-use crate::file_state::{self, FileState};
+use crate::file_state::FileState;
+use crate::whole_file::write_whole;
 
 /// Raised whenever an entry means something else.
 const VERSION: u32 = 3;
@@ -65,7 +66,7 @@ pub(super) fn save(cache: &Path, key: &str, probed: &Probed) -> std::io::Result<
         };
     }
     let content = serde_json::to_vec_pretty(&File { version: VERSION, entries }).unwrap_or_default();
-    file_state::write(cache, &content)
+    write_whole(cache, &content)
 }
 
 /// Keeps other processes from changing the cache file until the result is dropped.

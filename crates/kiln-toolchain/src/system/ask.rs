@@ -80,7 +80,7 @@ pub(super) fn ask(python: &Path, search: &SystemSearch<'_>) -> Result<(Answer, u
         files.extend(deciding_files(&answer));
         FileState::outlast_clock_step(&files);
         if files.iter().all(FileState::is_unchanged) {
-            crate::file_state::write(&cache, &serde_json::to_vec(&Kept { files, answer: answer.clone() }).unwrap_or_default())
+            crate::whole_file::write_whole(&cache, &serde_json::to_vec(&Kept { files, answer: answer.clone() }).unwrap_or_default())
                 .map_err(SystemError::cache(&cache))?;
         }
     }

@@ -7,9 +7,10 @@ use data_encoding::HEXLOWER;
 use kiln_object::elf;
 
 use super::SystemError;
-use crate::file_state::{self, FileState};
+use crate::file_state::FileState;
 use crate::make_catalog::libraries;
 use crate::names::{LibraryExports, NameSet};
+use crate::whole_file::write_whole;
 
 /// First line of a kept list, raised whenever its content means something else.
 const HEAD: &str = "kiln exports 1\n";
@@ -37,7 +38,7 @@ fn library(site_packages: &Path, path: &Path, cache_dir: &Path) -> Result<Librar
     let names = NameSet::exact(library.exports.into_iter().map(|export| export.name));
     FileState::outlast_clock_step(std::slice::from_ref(&state));
     if state.is_unchanged() {
-        file_state::write(&kept, render(&soname, &names).as_bytes()).map_err(SystemError::cache(&kept))?;
+        write_whole(&kept, render(&soname, &names).as_bytes()).map_err(SystemError::cache(&kept))?;
     }
     Ok(LibraryExports { soname, names: Arc::new(names) })
 }
