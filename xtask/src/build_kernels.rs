@@ -47,6 +47,14 @@ pub(crate) enum Stage {
 const COLUMNS: [(Stage, &str); 5] =
     [(Stage::Planned, "planned"), (Stage::Compiled, "compiled"), (Stage::Linked, "linked"), (Stage::Loaded, "loaded"), (Stage::Ran, "ran")];
 
+/// What the table says to somebody who sees it for the first time.
+const LEGEND: &str = "\
+    planned: the matrix has this variant       compiled, linked: `kiln build` did so, and its checks passed
+    loaded: the unchanged `kernels` package imported it    ran: its example gave the right numbers
+    at the end of a line: the torch or tvm-ffi releases in which that was seen
+    yes: seen now      NO: should have been seen here and was not
+    -: not to be had here (no such device, or no such torch), or nothing to do (Python is not compiled)";
+
 impl Stage {
     /// The stage of this name.
     pub(crate) fn parse(name: &str) -> Option<Self> {
@@ -246,7 +254,7 @@ fn print_table(rows: &[Row]) {
         }
         println!("  {}", row.note);
     }
-    println!();
+    println!("\n{LEGEND}\n");
 }
 
 #[cfg(test)]
