@@ -1,5 +1,6 @@
 //! What happens while a graph runs. Nothing else reports progress.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -116,6 +117,21 @@ pub enum Failure {
     },
     /// The build was interrupted.
     Interrupted,
+}
+
+impl fmt::Display for Failure {
+    /// How it failed, as a phrase behind what was done.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit { code } => write!(f, "exit code {code}"),
+            Self::Signal { signal } => write!(f, "killed by signal {signal}"),
+            Self::Builtin { message, .. } | Self::Spawn { message } | Self::Io { message } => f.write_str(message),
+            Self::Panic { message } => write!(f, "Kiln panicked: {message}"),
+            Self::MissingOutput { output } => write!(f, "the program ended well but did not write `{output}`"),
+            Self::UndeclaredInput { input } => write!(f, "it read `{input}`, which another step makes and this one does not wait for"),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
 }
 
 /// What happened.

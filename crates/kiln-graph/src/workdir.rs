@@ -27,8 +27,11 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::content::State;
 use crate::graph::Graph;
 use crate::interrupt::Interrupt;
+use crate::place::{Place, Places};
+use crate::record::Record;
 use crate::step::{OutputRef, StepId};
 
 /// How many different graphs are remembered.
@@ -206,6 +209,19 @@ impl LockedWorkDir {
     /// Where the file `output` is once its step has run, whether it has or not.
     pub fn output_path(&self, output: &OutputRef) -> PathBuf {
         self.step_dir(&output.step).join(&output.name)
+    }
+
+    /// The files that the steps of `graph` read when they last ran, but for what other steps made and for what is in immutable roots:
+    /// each once, in order. A step that never ran here has read none.
+    pub fn files_read(&self, graph: &Graph) -> BTreeSet<PathBuf> {
+        let places = Places::new(graph, self);
+        let records = graph.steps().filter_map(|(id, _)| Record::load(&self.record_path(id), id));
+        let inputs = records.flat_map(|record| record.inputs);
+        let of_others = inputs.filter(|entry| !matches!(entry.place, Place::Output(_)));
+        of_others
+            .filter(|entry| matches!(entry.state, State::File(_) | State::Unknown))
+            .filter_map(|entry| places.path(&entry.place))
+            .collect()
     }
 
     /// Notes that `graph` is run now. The executor calls it before the first step, so that whatever a run makes, also one that

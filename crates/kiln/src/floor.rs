@@ -79,7 +79,7 @@ pub(crate) fn provide(floor: &Floor, host: &HostCompiler, jobs: NonZeroUsize, se
     let failure: Mutex<Option<String>> = Mutex::default();
     let outcome = Executor::new(&work_dir, config).run(floor.graph(), &|event| {
         if let kiln_graph::Event::StepFailed { label, failure: cause, output, .. } = event {
-            let text = format!("`{label}`: {}\n{}", cause_text(cause), String::from_utf8_lossy(output));
+            let text = format!("`{label}`: {}\n{}", cause, String::from_utf8_lossy(output));
             failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text.trim_end().to_owned());
         }
     });
@@ -111,18 +111,6 @@ pub(crate) fn record(choice: FloorChoice) -> BTreeMap<String, String> {
     };
     let newest = newest.into_iter().map(|(library, version)| (library.to_owned(), version.to_owned()));
     newest.chain([("policy".to_owned(), choice.as_str().to_owned())]).collect()
-}
-
-fn cause_text(failure: &kiln_graph::Failure) -> String {
-    use kiln_graph::Failure as F;
-    match failure {
-        F::Builtin { message, .. } | F::Panic { message } | F::Spawn { message } | F::Io { message } => message.clone(),
-        F::Exit { code } => format!("the compiler ended with exit code {code}"),
-        F::Signal { signal } => format!("the compiler was ended by signal {signal}"),
-        F::MissingOutput { output } => format!("the compiler made no `{output}`"),
-        F::UndeclaredInput { input } => format!("it read `{input}`"),
-        F::Interrupted => "interrupted".to_owned(),
-    }
 }
 
 /// Where floors are kept, for messages and tests.

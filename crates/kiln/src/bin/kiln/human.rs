@@ -259,23 +259,22 @@ impl<'a> HumanReporter<'a> {
                 advice = hint.as_deref();
                 message.clone()
             }
-            Failure::Panic { message } => {
+            Failure::Panic { .. } => {
                 advice = Some("this is a fault of Kiln, not of the kernel: please report it");
-                format!("Kiln panicked: {message}")
+                failure.to_string()
             }
             Failure::Exit { code } if silent => format!("exit code {code}, and the program wrote nothing"),
-            Failure::Exit { code } => format!("exit code {code}"),
             Failure::Signal { signal } => {
                 if *signal == SIGKILL {
                     advice = Some("the system kills programs when memory runs out: this one got all of it, and that was not enough");
                 }
                 format!("killed by {}", signal_name(*signal))
             }
-            Failure::UndeclaredInput { input } => {
-                format!("it read `{input}`, which another step makes and this one does not wait for")
-            }
-            Failure::MissingOutput { output } => format!("the program ended well but did not write `{output}`"),
-            Failure::Spawn { message } | Failure::Io { message } => message.clone(),
+            Failure::Exit { .. }
+            | Failure::UndeclaredInput { .. }
+            | Failure::MissingOutput { .. }
+            | Failure::Spawn { .. }
+            | Failure::Io { .. } => failure.to_string(),
         };
         let command = match command {
             Some(command) if !self.detail.commands => format!("  command: {}\n", self.command(command)),
