@@ -56,7 +56,7 @@ mod trace;
 mod workdir;
 
 pub use builtin::write_file;
-pub use cache::{ActionCache, CacheCounts, CachePruned, CacheStats, DEFAULT_CACHE_LIMIT, Verified};
+pub use cache::{ActionCache, CacheCounts, CachePruned, CacheStats, DEFAULT_CACHE_LIMIT, Verified, size_of_text};
 pub use companion::Companion;
 pub use event::{Event, Failure, Origin, Reason};
 pub use executor::{Config, Executor};

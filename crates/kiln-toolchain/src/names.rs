@@ -10,8 +10,10 @@
 //! coded set ([`is_of_runtime`]).
 
 mod coded;
+#[cfg(feature = "wheels")]
 mod embedded;
 mod file;
+#[cfg(feature = "wheels")]
 mod files;
 
 use std::sync::Arc;
@@ -19,10 +21,12 @@ use std::sync::Arc;
 use data_encoding::HEXLOWER;
 
 pub use self::coded::CodedSet;
+#[cfg(feature = "wheels")]
 pub(crate) use self::file::encode;
 pub use self::file::{NamesError, decode};
 pub use kiln_object::names::{PythonVersion, added_to_stable_abi, is_of_python, is_of_runtime};
 
+#[cfg(feature = "wheels")]
 use crate::Error;
 
 /// A set of exported names.
@@ -126,6 +130,7 @@ impl LibraryExports {
 ///
 /// # Errors
 /// [`Error::Catalog`] when there is no such file or it is damaged.
+#[cfg(feature = "wheels")]
 pub(crate) fn of_catalog(file: &str) -> Result<Vec<LibraryExports>, Error> {
     decode(catalog_file(file)?).map_err(|cause| Error::Catalog { reason: format!("names file `{file}`: {cause}") })
 }
@@ -134,6 +139,7 @@ pub(crate) fn of_catalog(file: &str) -> Result<Vec<LibraryExports>, Error> {
 ///
 /// # Errors
 /// [`Error::Catalog`] when there is no such file.
+#[cfg(feature = "wheels")]
 pub(crate) fn catalog_file(file: &str) -> Result<&'static [u8], Error> {
     embedded::find(file).ok_or_else(|| Error::Catalog { reason: format!("names file `{file}`: is not there") })
 }

@@ -1,13 +1,20 @@
 //! What a fetch goes through.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 
 use kiln_format::Version;
 use kiln_graph::Interrupt;
 
+use crate::default_index::{BuiltInIndex, IndexSettings, ask_pip, certificate_files, default_index, pip_files, proxies};
 use crate::error::Error;
 use crate::event::FetchSink;
-use crate::http::{Client, ClientOptions, Credentials, IndexUrl, Netrc, Pieces, RetryPolicy, Slowest, Transport};
+use crate::host::on_path;
+use crate::http::{
+    AgentOptions, Client, ClientOptions, Credentials, IndexUrl, Netrc, Pieces, RetryPolicy, Slowest, Transport, Trust, UreqTransport,
+};
 use crate::index::{self, Listed};
 
 /// A wheel of which the release is known.
@@ -72,6 +79,25 @@ impl Network {
     /// One index, without netrc.
     pub fn new(index: IndexUrl, transport: Arc<dyn Transport>) -> Self {
         Self { index, torch_index: None, netrc: Netrc::default(), pieces: Pieces::default(), slowest: Slowest::default(), transport }
+    }
+
+    /// What this machine says by itself: the index of pip, its certificates, proxies and logins. `environment` is the caller's; relative
+    /// paths in it start at `current_dir`. What pip was asked is kept in `cache_dir`.
+    ///
+    /// # Errors
+    /// [`Error::NoIndex`] when nothing names an index, and those of settings that cannot be used.
+    pub fn of_machine(environment: &BTreeMap<String, String>, current_dir: &Path, cache_dir: &Path) -> Result<Self, Error> {
+        let pip_files = pip_files(environment);
+        let ask_python = || {
+            let path = environment.get("PATH").map_or(OsStr::new(""), OsStr::new);
+            let python = ["python3", "python"].into_iter().find_map(|name| on_path(name, path)).ok_or("there is no `python3` on PATH")?;
+            BuiltInIndex::new(cache_dir).get(&python, &ask_pip)
+        };
+        let index = default_index(&IndexSettings::of_machine(environment, &pip_files, &ask_python, current_dir))?;
+        let trust = Trust { extra: certificate_files(environment, &pip_files)? };
+        let options = AgentOptions { trust, proxies: proxies(environment, &pip_files)?, ..AgentOptions::default() };
+        let netrc = Netrc::of_user(environment, current_dir)?;
+        Ok(Self { netrc, ..Self::new(index.url, Arc::new(UreqTransport::new(&options)?)) })
     }
 
     /// The indexes that a wheel is looked up in, in this order. A build with a local version (`torch-2.13.0+cu126-..`) is

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::terms::Terms;
 
 /// A wheel, pinned. Where it is comes from the index at use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,20 +105,6 @@ pub(crate) fn digest_of(parts: &[Part]) -> String {
 /// The name of a tree with the beginning of its digest.
 pub(crate) fn id(name: &str, digest: &str) -> String {
     format!("{name}-{}", digest.get(..16).unwrap_or(digest))
-}
-
-/// The terms under which a wheel's files come, as its `METADATA` states them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Terms {
-    /// Name of the project.
-    pub project: String,
-    /// Its version.
-    pub version: String,
-    /// `License-Expression`, or else the `License` field, or else the license classifiers; none where the wheel states nothing.
-    pub license: Option<String>,
-    /// Its license texts, relative to the tree's directory of terms (`<project>-<version>/LICENSE`), sorted.
-    pub files: Vec<String>,
 }
 
 impl Terms {

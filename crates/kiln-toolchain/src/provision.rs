@@ -24,8 +24,9 @@ use crate::http::{Client, IndexUrl, RetryPolicy};
 use crate::index::{self, Locations};
 use crate::names::{self, LibraryExports};
 use crate::network::Network;
-use crate::part::{Members, Part, Terms, WheelPin, digest_of};
+use crate::part::{Members, Part, WheelPin, digest_of};
 use crate::store::{Lock, Store, StoreTree, TreeInfo, TreeWriter};
+use crate::terms::Terms;
 use crate::toolchain::{Provider, TorchToolchain, TvmFfiToolchain};
 use crate::wheel::{Pin, Reading, Source, Wheel};
 
@@ -144,6 +145,12 @@ impl<'a> Provisioner<'a> {
     /// The ids of the trees that were given out so far, sorted.
     pub fn given_out(&self) -> BTreeSet<String> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    /// What keeps the trees that were given out from being removed by others, for as long as these files are open.
+    pub fn into_marks(self) -> Vec<File> {
+        let used = self.used.into_inner().unwrap_or_else(PoisonError::into_inner);
+        used.into_values().filter_map(|(_, mark)| mark).collect()
     }
 
     /// The terms under which the files in `dir` come, if that is the directory of a tree that was given out.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use kiln_graph::{PathRef, RootBinding, RootName};
 
 use crate::names::LibraryExports;
-use crate::part::Terms;
+use crate::terms::Terms;
 use kiln_format::Version;
 
 /// Where a toolchain came from. For records and messages only: nothing may depend on it.
@@ -30,6 +30,15 @@ pub enum Provider {
         /// The directory that holds `torch/`.
         site_packages: PathBuf,
     },
+}
+
+/// The libraries of torch that an extension may link with, in link order. Those of another backend follow when there is one.
+pub(crate) fn torch_libraries(platform: &str) -> &'static [&'static str] {
+    match platform.split_once('-').map_or(platform, |(os, _)| os) {
+        "darwin" => &["libc10.dylib", "libtorch.dylib", "libtorch_cpu.dylib"],
+        "windows" => &["c10.dll", "torch.dll", "torch_cpu.dll", "c10_cuda.dll", "torch_cuda.dll"],
+        _ => &["libc10.so", "libtorch.so", "libtorch_cpu.so", "libc10_cuda.so", "libtorch_cuda.so"],
+    }
 }
 
 /// The C++ language level that the umbrella headers of a torch release want.

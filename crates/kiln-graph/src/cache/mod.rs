@@ -49,12 +49,14 @@
 
 mod disk;
 mod entry;
+mod size;
 mod upkeep;
 
 use std::path::{Path, PathBuf};
 
 pub(crate) use disk::Damage;
 pub(crate) use entry::{InputSet, Kept, Manifest, ResultEntry};
+pub use size::size_of_text;
 pub use upkeep::{CacheCounts, CachePruned, CacheStats, Verified};
 
 /// How many bytes the cache may take unless the user says otherwise.

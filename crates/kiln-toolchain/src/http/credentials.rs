@@ -1,11 +1,15 @@
 //! User names and passwords: where they come from, and which server may see them. None is ever printed.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::fs;
+use std::path::Path;
 
 use data_encoding::BASE64;
 use url::{Origin, Url};
 
 use super::IndexUrl;
+use crate::error::Error;
 
 /// A user name and a password.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,6 +49,20 @@ impl fmt::Debug for Netrc {
 }
 
 impl Netrc {
+    /// The logins of the user's netrc file: the one that `NETRC` of `environment` names, which must be there, else the one in the home.
+    ///
+    /// # Errors
+    /// [`Error::Netrc`] when the one that is named cannot be read.
+    pub fn of_user(environment: &BTreeMap<String, String>, current_dir: &Path) -> Result<Self, Error> {
+        let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+        if let Some(path) = variable("NETRC").map(|path| current_dir.join(path)) {
+            let text = fs::read(&path).map_err(|source| Error::Netrc { path, source })?;
+            return Ok(Self::parse(&String::from_utf8_lossy(&text)));
+        }
+        let text = variable("HOME").and_then(|home| fs::read(Path::new(home).join(".netrc")).ok());
+        Ok(text.map(|text| Self::parse(&String::from_utf8_lossy(&text))).unwrap_or_default())
+    }
+
     /// Reads the text of a netrc file. Of several logins for one machine the first counts.
     pub fn parse(text: &str) -> Self {
         let mut netrc = Self::default();

@@ -14,7 +14,6 @@ mod wheel;
 pub use self::cuda::{MadeCudaWheel, cuda_components, make_cuda_wheel};
 pub use self::registry::{Listing, Registry};
 pub use self::render::{render_cuda, render_names, render_torch, render_tvm_ffi};
-pub(crate) use self::torch::libraries;
 pub use self::torch::{MadeRelease, make_release};
 pub use self::tvm_ffi::{MadeTvmFfi, make_tvm_ffi};
 pub use self::wheel::WholeWheel;

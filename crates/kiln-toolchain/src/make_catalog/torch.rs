@@ -5,17 +5,8 @@ use std::path::Path;
 use super::{MakeError, WholeWheel, exports, platform};
 use crate::catalog::TorchRelease;
 use crate::names::{self, CodedSet};
-use crate::toolchain::CxxLevel;
+use crate::toolchain::{CxxLevel, torch_libraries};
 use crate::version_py::VersionPy;
-
-/// The libraries that an extension may link with, in link order. Those of another backend follow when there is one.
-pub(crate) fn libraries(platform: &str) -> &'static [&'static str] {
-    match platform.split_once('-').map_or(platform, |(os, _)| os) {
-        "darwin" => &["libc10.dylib", "libtorch.dylib", "libtorch_cpu.dylib"],
-        "windows" => &["c10.dll", "torch.dll", "torch_cpu.dll", "c10_cuda.dll", "torch_cuda.dll"],
-        _ => &["libc10.so", "libtorch.so", "libtorch_cpu.so", "libc10_cuda.so", "libtorch_cuda.so"],
-    }
-}
 
 /// An entry of the catalog and its names file.
 #[derive(Clone, Debug)]
@@ -40,7 +31,7 @@ pub fn make_release(wheel: &Path, scratch: &Path) -> Result<MadeRelease, MakeErr
     let version_py = wheel.read("torch/version.py")?;
     let version_py = VersionPy::parse(&String::from_utf8_lossy(&version_py)).map_err(|reason| wheel.failed(reason))?;
     let mut sets: Vec<(String, CodedSet)> = Vec::new();
-    for library in libraries(platform) {
+    for library in torch_libraries(platform) {
         let member = format!("torch/lib/{library}");
         if !wheel.has(&member) {
             continue;

@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use super::MakeError;
 use crate::index::normalized;
-use crate::part::{Terms, WheelPin};
+use crate::part::WheelPin;
+use crate::terms::Terms;
 use crate::wheel::is_record;
 use crate::wheel::record::Record;
 use crate::zip::{Limits, Member, Method, TAIL, find_end, parse_directory};

@@ -37,7 +37,7 @@ mod tests {
             };
             let called: Vec<&str> = libraries.iter().map(|library| library.soname.as_str()).collect();
             let files: Vec<&str> = called.iter().map(|name| name.trim_start_matches("@rpath/")).collect();
-            let all = crate::make_catalog::libraries(platform);
+            let all = crate::toolchain::torch_libraries(platform);
             // Those of CUDA are in the wheels for Linux only, and not in all of them.
             assert!(files == all || files == all[..3], "{name}: {called:?}");
             let offered = |wanted: &str| -> Vec<&str> {

@@ -24,6 +24,7 @@ const VERSION: u32 = 1;
 pub struct NamesError(pub(super) &'static str);
 
 /// A names file with these libraries, in this order.
+#[cfg(feature = "wheels")]
 pub(crate) fn encode(libraries: &[(String, CodedSet)]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend(VERSION.to_le_bytes());

@@ -8,8 +8,8 @@ use kiln_format::lock::Lock;
 use super::{Item, Provisioner, part_in_place, torch_tree};
 use crate::catalog::{Catalog, TvmFfiRelease};
 use crate::error::Error;
-use crate::part::Terms;
 use crate::store::{Removal, TreeInfo};
+use crate::terms::Terms;
 
 /// A tree of the user's own store.
 #[derive(Clone, Debug, PartialEq, Eq)]

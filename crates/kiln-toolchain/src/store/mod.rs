@@ -44,7 +44,8 @@ pub(crate) use self::lock::Lock;
 use self::manifest::Manifest;
 pub(crate) use self::tree::{TreeInfo, TreeWriter};
 use crate::error::Error;
-use crate::part::{Part, Terms};
+use crate::part::Part;
+use crate::terms::Terms;
 
 /// Name of the directory that holds a tree's files.
 const FILES: &str = "files";

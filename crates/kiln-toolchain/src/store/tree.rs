@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::manifest::{Entry, Manifest};
 use super::{FILES, INFO, MANIFEST, TERMS, create_dirs, remove};
 use crate::error::Error;
-use crate::part::{Part, Terms, digest_of};
+use crate::part::{Part, digest_of};
+use crate::terms::Terms;
 
 /// The form of `tree.json`.
 const SCHEMA: u32 = 1;

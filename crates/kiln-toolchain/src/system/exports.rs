@@ -8,8 +8,8 @@ use kiln_object::elf;
 
 use super::SystemError;
 use crate::file_state::FileState;
-use crate::make_catalog::libraries;
 use crate::names::{LibraryExports, NameSet};
+use crate::toolchain::torch_libraries;
 use crate::whole_file::write_whole;
 
 /// First line of a kept list, raised whenever its content means something else.
@@ -17,7 +17,7 @@ const HEAD: &str = "kiln exports 1\n";
 
 /// The libraries in `dir` that an extension may link with, in link order. `site_packages` is for messages.
 pub(super) fn read(site_packages: &Path, dir: &Path, cache_dir: &Path) -> Result<Vec<LibraryExports>, SystemError> {
-    let present = libraries(std::env::consts::OS).iter().filter(|name| dir.join(name).is_file());
+    let present = torch_libraries(std::env::consts::OS).iter().filter(|name| dir.join(name).is_file());
     present.map(|name| library(site_packages, &dir.join(name), cache_dir)).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::ask::Answer;
-use crate::make_catalog::libraries;
+use crate::toolchain::torch_libraries;
 
 /// The parts of an installed torch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl TorchPlace {
     /// The directory of the libraries: in the package, or, as conda packages them, with those of everything else.
     pub(super) fn libraries(&self, answer: &Answer) -> Result<PathBuf, String> {
         let dirs = [self.package.join("lib"), answer.prefix.join("lib")];
-        let found = dirs.into_iter().find(|dir| libraries(std::env::consts::OS).iter().any(|name| dir.join(name).is_file()));
-        found.ok_or_else(|| format!("`torch/lib` has none of {}", libraries(std::env::consts::OS).join(", ")))
+        let found = dirs.into_iter().find(|dir| torch_libraries(std::env::consts::OS).iter().any(|name| dir.join(name).is_file()));
+        found.ok_or_else(|| format!("`torch/lib` has none of {}", torch_libraries(std::env::consts::OS).join(", ")))
     }
 }

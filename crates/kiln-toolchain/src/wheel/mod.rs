@@ -18,7 +18,8 @@ pub(crate) use self::whole::fetch_whole;
 use self::record::Record;
 use self::runs::runs;
 use crate::error::Error;
-use crate::part::{Members, Terms, WheelPin};
+use crate::part::{Members, WheelPin};
+use crate::terms::Terms;
 use crate::zip::{Limits, Member, find_end, parse_directory};
 
 /// `RECORD` of the largest known wheels has half a megabyte.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::exit::Failure;
-use crate::settings::size;
+use kiln_graph::size_of_text;
 
 /// How much of what there is steps take unless the user says otherwise, in percent.
 const SHARE: u64 = 90;
@@ -21,7 +21,7 @@ pub(crate) fn budget(asked: Option<&str>, root: &Path) -> Result<Option<u64>, Fa
         return Ok(None);
     }
     let bytes = match text.strip_suffix('%') {
-        None => size(text).ok_or_else(wrong)?,
+        None => size_of_text(text).ok_or_else(wrong)?,
         Some(share) => {
             let share = share.trim().parse::<u64>().ok().filter(|share| (1..=100).contains(share)).ok_or_else(wrong)?;
             there().ok_or_else(|| {

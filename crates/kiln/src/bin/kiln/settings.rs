@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use kiln::{BuildError, lock_file, settings_file};
 use kiln_format::Spanned;
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
-use kiln_graph::{ActionCache, DEFAULT_CACHE_LIMIT};
+use kiln_graph::{ActionCache, DEFAULT_CACHE_LIMIT, size_of_text};
 use kiln_toolchain::{
     AgentOptions, BuiltInIndex, DefaultIndex, IndexSettings, Netrc, Network, ProvisionOptions, RetryPolicy, TorchIndexSettings, Trust,
     UreqTransport, ask_pip, certificate_files, default_index, pip_files, proxies, torch_index,
@@ -83,7 +82,7 @@ impl Settings {
     pub(crate) fn actions(&self, cache_dir: &Path) -> Result<ActionCache, Failure> {
         let limit = match self.environment.get("KILN_CACHE_SIZE") {
             None => DEFAULT_CACHE_LIMIT,
-            Some(text) => size(text).ok_or_else(|| Failure::usage(format!("KILN_CACHE_SIZE is `{text}`: {SIZE_FORM}")))?,
+            Some(text) => size_of_text(text).ok_or_else(|| Failure::usage(format!("KILN_CACHE_SIZE is `{text}`: {SIZE_FORM}")))?,
         };
         Ok(ActionCache::new(cache_dir.join("actions-v1"), limit))
     }
@@ -122,7 +121,7 @@ impl Settings {
         };
         let transport = Arc::new(UreqTransport::new(&options)?);
         let torch_index = torch_index.map(|index| index.url);
-        Ok(Network { torch_index, netrc: self.netrc()?, ..Network::new(index.url, transport) })
+        Ok(Network { torch_index, netrc: Netrc::of_user(variables, &self.environment.current_dir)?, ..Network::new(index.url, transport) })
     }
 
     /// The package index, and which setting named it.
@@ -144,17 +143,6 @@ impl Settings {
 
     fn project_dir<'p>(&'p self, project: ProjectSettings<'p>) -> &'p Path {
         project.map_or(self.environment.current_dir.as_path(), |(dir, _)| dir)
-    }
-
-    /// The logins of the user's netrc file: the one that `NETRC` names, which must be there, else the one in the home.
-    fn netrc(&self) -> Result<Netrc, kiln_toolchain::Error> {
-        if let Some(path) = self.environment.get("NETRC").map(|path| self.environment.current_dir.join(path)) {
-            let text = fs::read(&path).map_err(|source| kiln_toolchain::Error::Netrc { path, source })?;
-            return Ok(Netrc::parse(&String::from_utf8_lossy(&text)));
-        }
-        let home = self.environment.get("HOME").map(Path::new);
-        let text = home.and_then(|home| fs::read(home.join(".netrc")).ok());
-        Ok(text.map(|text| Netrc::parse(&String::from_utf8_lossy(&text))).unwrap_or_default())
     }
 
     /// How to run git: with what it needs to find its settings, and nothing that a surrounding hook has set.
@@ -193,49 +181,10 @@ impl Settings {
 /// How a size is written, for messages.
 pub(crate) const SIZE_FORM: &str = "it must be a number of bytes, or a number with k, M, G or T";
 
-/// A size as typed, in bytes: a number, with k, M, G or T for powers of 1000, or Ki, Mi, Gi or Ti for powers of 1024; `B` may follow.
-pub(crate) fn size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let text = text.strip_suffix('B').unwrap_or(text);
-    let (text, base) = text.strip_suffix('i').map_or((text, 1000_u64), |text| (text, 1024));
-    let (number, power) = match text.char_indices().last()? {
-        (at, 'k' | 'K') => (text.get(..at)?, 1),
-        (at, 'M') => (text.get(..at)?, 2),
-        (at, 'G') => (text.get(..at)?, 3),
-        (at, 'T') => (text.get(..at)?, 4),
-        _ if base == 1000 => (text, 0),
-        _ => return None,
-    };
-    let unit = base.checked_pow(power)?;
-    let (whole, tenths) = match number.trim().split_once('.') {
-        None => (number.trim(), 0),
-        Some((whole, digit)) if digit.len() == 1 => (whole, digit.parse::<u64>().ok()?),
-        Some(_) => return None,
-    };
-    whole.parse::<u64>().ok()?.checked_mul(unit)?.checked_add(unit / 10 * tenths)
-}
-
 /// What `--target` names.
 fn parse_target(text: &str) -> Result<Target, Failure> {
     text.parse().map_err(|error| {
         let known: Vec<String> = Target::ALL.iter().map(Target::to_string).collect();
         Failure::usage(format!("`--target`: {error}")).hint(format!("the systems are {}", known.join(", ")))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_are_read_as_typed() {
-        for (text, bytes) in
-            [("0", 0), ("5G", 5_000_000_000), ("1.5 GB", 1_500_000_000), ("512MiB", 536_870_912), ("7k", 7000), ("12B", 12)]
-        {
-            assert_eq!(size(text), Some(bytes), "{text}");
-        }
-        for text in ["", "G", "-1", "1.25G", "5X", "3i", "99999999999T", "1 2"] {
-            assert_eq!(size(text), None, "{text}");
-        }
-    }
 }

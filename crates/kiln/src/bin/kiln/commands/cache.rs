@@ -8,7 +8,7 @@ use crate::args::{CacheCommand, ReportFormat};
 use crate::exit::{Exit, Failure};
 use crate::human::megabytes;
 use crate::printer::Printer;
-use crate::settings::{SIZE_FORM, Settings, size};
+use crate::settings::{SIZE_FORM, Settings};
 
 pub(crate) fn run(command: &CacheCommand, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     let cache = settings.actions(&settings.cache_dir(None)?)?;
@@ -21,7 +21,7 @@ pub(crate) fn run(command: &CacheCommand, settings: &Settings, printer: &Printer
         CacheCommand::Prune { max_size } => {
             let limit = match max_size {
                 None => cache.limit(),
-                Some(text) => size(text).ok_or_else(|| Failure::usage(format!("`--max-size {text}`: {SIZE_FORM}")))?,
+                Some(text) => size_of_text(text).ok_or_else(|| Failure::usage(format!("`--max-size {text}`: {SIZE_FORM}")))?,
             };
             let pruned = cache.prune(limit).map_err(failed("made smaller"))?;
             let text = format!("{} files, {}; {} are left", pruned.removed.files, megabytes(pruned.removed.bytes), megabytes(pruned.left));
