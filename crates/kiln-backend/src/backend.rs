@@ -53,6 +53,8 @@ pub struct Component {
     pub include_dirs: Vec<PathRef>,
     /// Flags for the component's C++ units, as written.
     pub cxx_flags: Vec<String>,
+    /// Flags for the component's C units, as written. No key of `build.toml` has any.
+    pub c_flags: Vec<String>,
     /// Whether the units may include the framework's headers. Without them a unit is one action for every torch. Where nothing in
     /// `depends` stands for the framework, all may.
     pub uses_framework: bool,
@@ -68,6 +70,7 @@ impl Component {
             sources: Vec::new(),
             include_dirs: Vec::new(),
             cxx_flags: Vec::new(),
+            c_flags: Vec::new(),
             uses_framework: false,
             options: None,
         }

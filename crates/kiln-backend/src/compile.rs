@@ -90,7 +90,11 @@ pub fn compile_host_unit(
     source: &UnitSource,
     language: Language,
 ) -> Result<ObjectFile, BackendError> {
-    let scoped = !shows_arguments(&component.cxx_flags);
+    let flags = match language {
+        Language::C => &component.c_flags,
+        Language::Cxx => &component.cxx_flags,
+    };
+    let scoped = !shows_arguments(flags);
     let mut args = common_args(lowering.host, &lowering.project, profile, source, scoped);
     match language {
         Language::C => args.extend([Arg::from("-x"), Arg::from("c")]),
@@ -109,9 +113,7 @@ pub fn compile_host_unit(
         let of_root = |arg: Arg| scoped_by(scoped, arg, || Scope::Root(dir.root.clone()));
         args.extend([of_root(Arg::from("-isystem")), of_root(Arg::from(dir.clone()))]);
     }
-    if language == Language::Cxx {
-        args.extend(component.cxx_flags.iter().map(|flag| Arg::from(flag.as_str())));
-    }
+    args.extend(flags.iter().map(|flag| Arg::from(flag.as_str())));
     args.extend([
         Arg::from("-MD"),
         Arg::from("-MF"),
@@ -125,7 +127,7 @@ pub fn compile_host_unit(
     let step = lowering.graph.add(Step {
         verb: "Compiling",
         label: source.label().to_owned(),
-        action: Action::Run(unit_compiler(lowering, &[(FlagList::Host, &component.cxx_flags)], program)?),
+        action: Action::Run(unit_compiler(lowering, &[(FlagList::Host, flags)], program)?),
         inputs: Vec::new(),
         outputs: vec![OBJECT.to_owned()],
         weight: profile.weight.unwrap_or(PLAIN_UNIT),

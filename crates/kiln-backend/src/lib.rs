@@ -4,8 +4,11 @@
 //! [`Framework`] knows which ABI the extension speaks: defines, include directories, the C++ level, generated files and
 //! the link. A backend asks the framework for a [`CompileProfile`]; what a framework must know of a backend is the data
 //! of [`FrameworkPart`]. No vendor is named here.
+//!
+//! [`build_script`] is the other way in: the builder with which a `build.rs` compiles sources through a backend.
 
 mod backend;
+pub mod build_script;
 mod compile;
 mod error;
 mod flags;
@@ -22,15 +25,19 @@ pub use error::BackendError;
 pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
 pub use framework::Framework;
 pub use kiln_format::build::KernelOptions;
-pub use kiln_format::{BackendName, CudaCapability, CudaSuffix, MajorMinor, Version};
+pub use kiln_format::{BackendName, CudaCapability, CudaSuffix, MajorMinor, Span, Spanned, Version};
 pub use kiln_graph::{
     Action, Arg, Builtin, BuiltinError, Call, Graph, Input, Interrupt, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding,
     RootKind, RootName, Scope, Step, StepId, Weight, write_file,
 };
 pub use kiln_object::elf::Machine;
-pub use kiln_object::{Error as ObjectError, elf, fatbin};
+pub use kiln_object::{Error as ObjectError, archive, elf, fatbin};
 pub use kiln_toolchain::discover;
 pub use kiln_toolchain::host::{Family, HostCompiler, HostRuntime, RuntimeFile};
+#[cfg(feature = "wheels")]
+pub use kiln_toolchain::{
+    Catalog, CudaToolkit as CatalogToolkit, CudaUse, Error as FetchError, Network, ProvisionOptions, Provisioner, RetryPolicy,
+};
 pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor, process, write_whole};
 pub use source::{Language, SourceKind, classify_source};
 pub use torch::TorchFramework;

@@ -1,4 +1,18 @@
 //! The cpu backend: C++ through the host compiler, no architecture flags.
+//!
+//! A `build.rs` compiles C and C++ with [`Build`]:
+//!
+//! ```no_run
+//! fn main() -> Result<(), kiln_cpu::BuildError> {
+//!     let cargo = kiln_cpu::Cargo::new(std::env::vars_os())?;
+//!     let library = kiln_cpu::Build::new(&cargo).file("src/sum.cpp").include("include").compile("sum")?;
+//!     print!("{library}");
+//!     Ok(())
+//! }
+//! ```
+
+pub use kiln_backend::build_script::{BuildError, Cargo, Library, StepFailure};
+use kiln_backend::build_script::{Provided, Request, Vendor};
 
 use kiln_backend::{
     Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, Lowering, ObjectFile, SourceKind, TorchPart, UnitSource,
@@ -13,6 +27,19 @@ const TORCH_LIBRARIES: [&str; 3] = ["libc10.so", "libtorch.so", "libtorch_cpu.so
 /// The cpu backend.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuBackend;
+
+/// A static library of C and C++.
+pub type Build = kiln_backend::build_script::Build<Cpu>;
+
+/// The vendor of [`Build`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cpu;
+
+impl Vendor for Cpu {
+    fn provide(&self, _: &Request<'_>) -> Result<Provided, BuildError> {
+        Ok(Provided::plain(CpuBackend, None))
+    }
+}
 
 impl Backend for CpuBackend {
     fn name(&self) -> BackendName {

@@ -23,7 +23,7 @@ use kiln_backend::{
 };
 
 use crate::dry_run::{File, NAME, PIECE, Parts, SOURCE, TOOLKIT, Word, program};
-use crate::lower::{Unit, host_file, own_flags, relative_text};
+use crate::lower::{Unit, host_file, own_flags};
 
 const DEPFILE: &str = "unit.d";
 const PREPROCESSED: &str = "unit.ii";
@@ -51,6 +51,8 @@ pub(crate) struct Fan<'a, 'b> {
     pub(crate) pieces: &'a [Piece],
     /// The unit's name.
     pub(crate) name: &'a str,
+    /// The source, as the compiler is given it.
+    pub(crate) source: Arg,
     /// The name of its fatbin, equal for equal units alone.
     pub(crate) symbol: String,
 }
@@ -262,7 +264,7 @@ impl Fan<'_, '_> {
             arg = push(arg, text.get(..at).unwrap_or_default());
             text = text.get(at + mark.len()..).unwrap_or_default();
             arg = match mark {
-                SOURCE => push(arg, &relative_text(self.unit.source)),
+                SOURCE => self.source.0.iter().cloned().fold(arg, and),
                 NAME => push(arg, self.name),
                 TOOLKIT => arg.with(Piece::Path(PathRef { root: self.unit.toolkit.root.clone(), path: String::new() })),
                 _ => {

@@ -68,9 +68,9 @@ pub(crate) fn compile(lowering: &mut Lowering<'_>, unit: &Unit<'_>, dry_runs: Op
         };
         match answer {
             Answer::Parts(parts) => {
-                let name = canonical(&unit.source.path);
-                let symbol = fatbin_symbol(unit, &args);
-                return Fan { unit, parts: &parts, pieces: &pieces, name: &name, symbol }.lower(lowering);
+                let name = unit_name(&lowering.project, unit.source);
+                let (symbol, source) = (fatbin_symbol(unit, &name, &args), source_arg(&lowering.project, unit.source));
+                return Fan { unit, parts: &parts, pieces: &pieces, name: &name, source, symbol }.lower(lowering);
             }
             Answer::NotUnderstood(why) => {
                 let release = unit.toolkit.release();
@@ -88,9 +88,9 @@ pub(crate) fn compile(lowering: &mut Lowering<'_>, unit: &Unit<'_>, dry_runs: Op
 fn compile_plainly(lowering: &mut Lowering<'_>, unit: &Unit<'_>) -> Result<ObjectFile, BackendError> {
     let Unit { toolkit, profile, source, capabilities, .. } = unit;
     let mut args = vec![Arg::from("-ccbin"), host_path(lowering)?];
-    args.extend(arguments(lowering, unit, &canonical(&source.path)));
+    args.extend(arguments(lowering, unit, &unit_name(&lowering.project, source)));
     args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
-    args.extend([Arg::from("-c"), relative(source), Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])]);
+    args.extend([Arg::from("-c"), source_arg(&lowering.project, source), Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])]);
     let program =
         unit_compiler(lowering, &[(FlagList::Nvcc, &own_flags(unit))], program(lowering, toolkit, args, Some(DEPFILE.to_owned())))?;
     let step = lowering.graph.add(Step {
@@ -167,7 +167,7 @@ fn with_placeholders(args: &[Arg]) -> (Vec<String>, Vec<Piece>) {
 
 /// The name of a unit's fatbin: units that are compiled alike have the same one, all others have others. What may not matter to a unit
 /// is no part of it.
-fn fatbin_symbol(unit: &Unit<'_>, args: &[Arg]) -> String {
+fn fatbin_symbol(unit: &Unit<'_>, name: &str, args: &[Arg]) -> String {
     let profile = unit.profile;
     let scoped = |arg: &&Arg| {
         let define =
@@ -187,7 +187,7 @@ fn fatbin_symbol(unit: &Unit<'_>, args: &[Arg]) -> String {
         })
     };
     let mut hasher = blake3::Hasher::new_derive_key("kiln fatbin 1");
-    for text in [unit.source.path.clone()].into_iter().chain(args.iter().filter(|arg| !scoped(arg)).map(text)) {
+    for text in [name.to_owned()].into_iter().chain(args.iter().filter(|arg| !scoped(arg)).map(text)) {
         hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
     }
     let hex = hasher.finalize().to_hex();
@@ -278,12 +278,17 @@ fn include(option: &str, lowering: &Lowering<'_>, dir: &PathRef) -> Arg {
     Arg::text(format!("{option}\"")).with(Piece::Path(dir.clone())).and("\"")
 }
 
-/// A file of the project, relative to the working directory.
-fn relative(path: &PathRef) -> Arg {
-    Arg::text(relative_text(path))
+/// A source: relative to the working directory where it is one of the project.
+fn source_arg(project: &RootName, path: &PathRef) -> Arg {
+    if path.root == *project { Arg::text(relative_text(path)) } else { Arg::from(path.clone()) }
 }
 
-pub(crate) fn relative_text(path: &PathRef) -> String {
+/// The name of a unit: its source's path in letters that every pass takes.
+fn unit_name(project: &RootName, source: &PathRef) -> String {
+    if source.root == *project { canonical(&source.path) } else { canonical(&format!("{}/{}", source.root, source.path)) }
+}
+
+fn relative_text(path: &PathRef) -> String {
     if path.path.is_empty() { ".".to_owned() } else { format!("./{}", path.path) }
 }
 

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kiln_backend::discover::{Candidate, KitKind, Lack, View, find};
+#[cfg(feature = "wheels")]
+use kiln_backend::{CatalogToolkit, CudaUse, FetchError, Provisioner};
 use kiln_backend::{LibraryExports, MajorMinor, NameSet, PathRef, RootBinding, RootKind, RootName, Version, elf};
 
 /// Where a toolkit came from. For records and messages only.
@@ -117,6 +119,29 @@ impl CudaToolkit {
         Kit::new(kit)?.toolkit(Origin::Wheels, digest.to_owned(), RootKind::Immutable { digest: digest.to_owned() })
     }
 
+    /// The toolkit that the catalog calls `known`, fetched unless the store has it.
+    ///
+    /// # Errors
+    /// Those of a fetch, and of a toolkit that lacks a part.
+    #[cfg(feature = "wheels")]
+    pub fn fetched<E: From<FetchError> + From<ToolkitError>>(
+        provisioner: &Provisioner<'_>,
+        known: &CatalogToolkit,
+        uses: &[CudaUse],
+    ) -> Result<Self, E> {
+        let tree = provisioner.assemble(&tree_name(known), &provisioner.catalog().cuda_parts(known, uses))?;
+        let cpu = known.platform.rsplit('-').next().unwrap_or_default();
+        let toolkit = Self::of_wheels(&tree.dir, cpu, &tree.digest)?;
+        Ok(Self { version: known.version.clone(), ..toolkit })
+    }
+
+    /// The toolkit that [`CudaToolkit::fetched`] would give, for plans: nothing is fetched.
+    #[cfg(feature = "wheels")]
+    pub fn to_fetch(provisioner: &Provisioner<'_>, known: &CatalogToolkit, uses: &[CudaUse]) -> Self {
+        let tree = provisioner.planned_tree(&tree_name(known), &provisioner.catalog().cuda_parts(known, uses));
+        Self::planned(&tree.dir, known.version.major_minor(), &tree.digest)
+    }
+
     /// The toolkit that will be in `dir` once it is fetched, for plans.
     pub fn planned(dir: &Path, release: MajorMinor, digest: &str) -> Self {
         let root = root_name(release, digest);
@@ -140,6 +165,17 @@ impl CudaToolkit {
     pub fn release(&self) -> MajorMinor {
         self.version.major_minor()
     }
+}
+
+/// What the tree of a toolkit is called in the store.
+#[cfg(feature = "wheels")]
+fn tree_name(known: &CatalogToolkit) -> String {
+    format!("cuda-{}-{}", known.version, known.platform)
+}
+
+/// What of a path nvcc cannot work with: its parts split lists at commas and paste paths into shell commands.
+pub fn unusable_letter(path: &Path) -> Option<char> {
+    path.to_string_lossy().chars().find(|letter| matches!(letter, ',' | '"' | '$' | '`' | '\\') || letter.is_control())
 }
 
 fn root_name(release: MajorMinor, identity: &str) -> RootName {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use kiln_backend::fatbin::{self, Fatbin, ImageKind};
-use kiln_backend::{CudaCapability, CudaSuffix, MajorMinor, WrongCode};
+use kiln_backend::{CudaCapability, CudaSuffix, MajorMinor, ObjectError, WrongCode, archive};
 
 /// The first toolkit whose images say which suffix they are for.
 const SUFFIXES: MajorMinor = MajorMinor::new(13, 0);
@@ -34,14 +34,31 @@ pub(crate) struct Planned {
     pub(crate) relocatable: bool,
 }
 
-/// Compares what is in `extension` with what was planned for its components with device code.
+/// Compares what is in `extension`, or in a static library, with what was planned for its components with device code.
 ///
 /// # Errors
 /// When there is less than planned, or more.
 pub(crate) fn verify(planned: &[Planned], toolkit: MajorMinor, extension: &[u8]) -> Result<(), WrongCode> {
+    if archive::is_archive(extension) {
+        let in_words = |wrong: WrongCode| WrongCode { message: wrong.message.replace("the extension", "the library"), ..wrong };
+        return compare_with(planned, toolkit, extension).map_err(in_words);
+    }
+    compare_with(planned, toolkit, extension)
+}
+
+fn compare_with(planned: &[Planned], toolkit: MajorMinor, extension: &[u8]) -> Result<(), WrongCode> {
     let wrong = |message: String| WrongCode { message, hint: None };
-    let found = fatbin::of_elf(extension).map_err(|cause| wrong(format!("the device code cannot be read: {cause}")))?;
+    let found = fatbins(extension).map_err(|cause| wrong(format!("the device code cannot be read: {cause}")))?;
     compare(planned, toolkit, &found)
+}
+
+/// The fatbins of an ELF file, or of all objects in a static library.
+fn fatbins(file: &[u8]) -> Result<Vec<Fatbin>, ObjectError> {
+    if !archive::is_archive(file) {
+        return fatbin::of_elf(file);
+    }
+    let of_members = archive::members(file)?.into_iter().map(|member| fatbin::of_elf(member.data)).collect::<Result<Vec<_>, _>>()?;
+    Ok(of_members.into_iter().flatten().collect())
 }
 
 fn compare(planned: &[Planned], toolkit: MajorMinor, found: &[Fatbin]) -> Result<(), WrongCode> {

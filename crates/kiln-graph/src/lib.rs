@@ -43,6 +43,7 @@ mod outcome;
 mod place;
 mod plan;
 mod process;
+mod quoted;
 mod record;
 mod reuse;
 mod room;
@@ -64,6 +65,7 @@ pub use graph::{Graph, GraphError};
 pub use interrupt::Interrupt;
 pub use outcome::{Counts, Outcome, StepOutcome, StepState, TargetOutcome};
 pub use plan::{Plan, PlanAction, PlanStep, PlanTarget};
+pub use quoted::quoted;
 pub use step::{
     Action, Arg, Builtin, BuiltinContext, BuiltinError, BuiltinFn, Call, Input, OutputRef, PathRef, Piece, Program, ResourceClass,
     RootBinding, RootKind, RootName, Scope, Step, StepId, Weight,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use kiln_cuda::{ArchRequest, CudaToolkit, NATIVE, ToolkitError};
+use kiln_cuda::{ArchRequest, CudaToolkit, NATIVE, ToolkitError, unusable_letter};
 use kiln_format::{MajorMinor, Version};
 use kiln_toolchain::discover::{Candidate, KitKind, View, find, identity};
 use kiln_toolchain::{Catalog, CudaToolkit as CatalogToolkit, CudaUse, Provisioner};
@@ -96,16 +96,10 @@ impl CudaToolkits<'_> {
 
     fn of_wheels(&self, known: &CatalogToolkit, wanted: &Wanted<'_>) -> Result<CudaToolkit, BuildError> {
         let uses: Vec<CudaUse> = [CudaUse::Compile].into_iter().chain(wanted.uses.iter().copied()).collect();
-        let parts = self.catalog.cuda_parts(known, &uses);
-        let name = format!("cuda-{}-{}", known.version, known.platform);
-        if !wanted.fetch {
-            let tree = self.provisioner.planned_tree(&name, &parts);
-            return Ok(CudaToolkit::planned(&tree.dir, wanted.release, &tree.digest));
+        match wanted.fetch {
+            false => Ok(CudaToolkit::to_fetch(self.provisioner, known, &uses)),
+            true => CudaToolkit::fetched(self.provisioner, known, &uses),
         }
-        let tree = self.provisioner.assemble(&name, &parts)?;
-        let cpu = known.platform.rsplit('-').next().unwrap_or_default();
-        let toolkit = CudaToolkit::of_wheels(&tree.dir, cpu, &tree.digest)?;
-        Ok(CudaToolkit { version: known.version.clone(), ..toolkit })
     }
 
     fn of_machine(&self, release: MajorMinor) -> Result<CudaToolkit, BuildError> {
@@ -144,13 +138,12 @@ impl CudaToolkits<'_> {
     }
 }
 
-/// Refuses a directory that nvcc cannot work in: its parts split lists at commas and paste paths into shell commands.
+/// Refuses a directory that nvcc cannot work in.
 ///
 /// # Errors
 /// [`BuildError::CudaPath`].
 pub fn check_path(path: &Path) -> Result<(), BuildError> {
-    let text = path.to_string_lossy();
-    match text.chars().find(|letter| matches!(letter, ',' | '"' | '$' | '`' | '\\') || letter.is_control()) {
+    match unusable_letter(path) {
         Some(letter) => Err(BuildError::CudaPath { path: path.to_owned(), letter }),
         None => Ok(()),
     }

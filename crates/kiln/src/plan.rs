@@ -338,6 +338,7 @@ fn components(request: &PlanRequest<'_>, backend: BackendName, project: &RootNam
         sources: inputs(build.framework.src(), None),
         include_dirs: include_dirs(build.framework.include()),
         cxx_flags: flags(build.framework.cxx_flags()),
+        c_flags: Vec::new(),
         uses_framework: true,
         options: None,
     };
@@ -346,6 +347,7 @@ fn components(request: &PlanRequest<'_>, backend: BackendName, project: &RootNam
         sources: inputs(&kernel.src, Some(backend)),
         include_dirs: include_dirs(&kernel.include),
         cxx_flags: flags(&kernel.cxx_flags),
+        c_flags: Vec::new(),
         uses_framework: always_uses || kernel.depends.iter().any(|dependency| dependency.value == Dependency::Torch),
         options: Some(kernel.options.clone()),
     });

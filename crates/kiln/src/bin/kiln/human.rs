@@ -9,7 +9,7 @@ use kiln::Event;
 use kiln::build_error::Report;
 use kiln::compiler_text::split;
 use kiln::plan::BuildPlan;
-use kiln_graph::{Failure, Origin, Reason, StepId};
+use kiln_graph::{Failure, Origin, Reason, StepId, quoted};
 use kiln_toolchain::FetchEvent;
 
 use crate::printer::Printer;
@@ -379,29 +379,4 @@ fn progress_line(state: &State) -> String {
     let failed = if state.failed > 0 { format!(", {} failed", state.failed) } else { String::new() };
     let running: Vec<&str> = state.running.values().take(3).map(String::as_str).collect();
     format!("{:>12} [{bar}] {done}/{}{failed}{left}: {}", "Building", state.total, running.join(", "))
-}
-
-/// A command as a POSIX shell would take it.
-pub(crate) fn quoted(command: &[String]) -> String {
-    let quote = |word: &String| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./,:@%^".contains(c);
-        // Between the programs of one step.
-        if word == "&&" || (!word.is_empty() && word.chars().all(plain)) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    };
-    command.iter().map(quote).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn commands_are_quoted_for_a_shell() {
-        let words = ["g++", "-DA=\"x y\"", "it's", ""].map(str::to_owned);
-        assert_eq!(quoted(&words), r#"g++ '-DA="x y"' 'it'\''s' ''"#);
-    }
 }

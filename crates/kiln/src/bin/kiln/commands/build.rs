@@ -11,14 +11,14 @@ use kiln::frameworks::TorchSource;
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
 use kiln_format::{Level, Version};
-use kiln_graph::{Interrupt, JobServer};
+use kiln_graph::{Interrupt, JobServer, quoted};
 use kiln_toolchain::{Catalog, Launcher, Provisioner};
 
 use super::scratch::Scratch;
 use super::system;
 use crate::args::{Build, MessageFormat};
 use crate::exit::{Exit, Failure};
-use crate::human::{Detail, HumanReporter, quoted};
+use crate::human::{Detail, HumanReporter};
 use crate::jobs::Jobs;
 use crate::json::JsonReporter;
 use crate::memory;
