@@ -29,7 +29,8 @@ mod tests {
     /// The page of the manual has a row for each rule and for each reason why a check could not run, and no other.
     #[test]
     fn the_manual_has_every_rule() {
-        let page = include_str!("../../../../docs/checks.md");
+        // Read when it runs: a package of the crate does not have it.
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/checks.md")).unwrap();
         let rows: BTreeSet<&str> = page
             .lines()
             .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
