@@ -13,6 +13,7 @@ use crate::build_kernels;
 use crate::catalog;
 use crate::floor;
 use crate::kiln::Kiln;
+use crate::packages;
 use crate::pinned;
 use crate::process;
 use crate::python_tests;
@@ -77,6 +78,7 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool, onl
         cargo_tests(cargo(workspace).args(["test", "--locked", "--package", "kiln-toolchain", "--test", "nvcc"]))
     });
     progress.stage(stages, "examples by clang", || examples_by_clang(workspace));
+    progress.stage(stages, "crates built from their packages", || packages::built(workspace));
     progress.stage(stages, "CUDA under torch's C++ interface", || cuda_cxx11(workspace));
     Ok(())
 }

@@ -12,9 +12,11 @@ use crate::docs;
 use crate::full;
 use crate::hygiene;
 use crate::kiln::Kiln;
+use crate::packages;
 use crate::process;
 use crate::python_tests;
 use crate::readme;
+use crate::reuse;
 use crate::setup;
 use crate::stages::{Counts, Stages, TestsFailed, cargo_test_counts};
 use crate::workspace::{self, Workspace};
@@ -57,6 +59,8 @@ enum Group {
     Coverage,
     /// The examples, in each torch
     Kernels,
+    /// The crates as packages, and a Rust program with kernels in it
+    Reuse,
 }
 
 /// Runs the subcommand.
@@ -94,6 +98,10 @@ fn quick(workspace: &Workspace, stages: &mut Stages, group: Group) {
             coverage::check(workspace)
         }),
         Group::Kernels => kernels(workspace, stages),
+        Group::Reuse => {
+            stages.run("contents of packages", || packages::listed(workspace))
+                & stages.run("a Rust program with kernels", || reuse::check(workspace))
+        }
     };
 }
 
