@@ -126,7 +126,7 @@ fn unnamed(request: &Request<'_>, release: Option<MajorMinor>) -> Result<Ready, 
     };
     let options = ProvisionOptions {
         cache_dir: request.cache_dir.to_owned(),
-        lower: Vec::new(),
+        lower: cargo.shared_caches(),
         offline: cargo.variable("CARGO_NET_OFFLINE") == Some("true"),
         retry: RetryPolicy::default(),
     };

@@ -19,9 +19,9 @@ use super::error::BuildError;
 /// | `NUM_JOBS`, `CARGO_MAKEFLAGS` | how much runs at once |
 /// | `CXX_<target>`, `TARGET_CXX` or `HOST_CXX`, `CXX`, and the same of `CC` | the host compiler, in this order; else the first on `PATH` |
 /// | `PATH`, `HOME`, `TMPDIR` | what compilers need to run, and where they are looked for |
-/// | `KILN_CACHE_DIR`, `XDG_CACHE_HOME`, `HOME`, `KILN_CACHE_SIZE` | the user's cache, which `kiln` itself uses too |
+/// | `KILN_CACHE_DIR`, `XDG_CACHE_HOME`, `HOME`, `KILN_CACHE_SIZE`, `KILN_SHARED_CACHE_DIRS` | the caches that `kiln` itself uses too |
 /// | those of the vendor's toolkit (`CUDA_HOME`, ...) | where a toolkit of this machine is |
-/// | those that name a package index, a proxy or certificates | only where a toolkit is fetched: as `kiln` reads them |
+/// | those that name a package index, a proxy or certificates; `CARGO_NET_OFFLINE` | only where a toolkit is fetched: as `kiln` reads them |
 ///
 /// Nothing else is read, and none of it but `PATH` and `HOME` reaches a compiler.
 #[derive(Clone, Debug)]
@@ -104,6 +104,12 @@ impl Cargo {
             .or_else(|| Some(absolute("XDG_CACHE_HOME")?.join("kiln")))
             .or_else(|| Some(absolute("HOME")?.join(".cache/kiln")));
         of_user.filter(|dir| std::fs::create_dir_all(dir).is_ok()).unwrap_or_else(|| self.out_dir.join("kiln-cache"))
+    }
+
+    /// Cache directories that are read and never written to, such as one that an administrator provides.
+    pub fn shared_caches(&self) -> Vec<PathBuf> {
+        let dirs = self.variable("KILN_SHARED_CACHE_DIRS").unwrap_or_default();
+        std::env::split_paths(dirs).filter(|dir| !dir.as_os_str().is_empty()).map(|dir| self.package.join(dir)).collect()
     }
 
     /// The user's action cache.

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use kiln_graph::ActionCache;
+use kiln_graph::{ActionCache, size_of_text};
 
 use crate::args::{CacheCommand, ReportFormat};
 use crate::exit::{Exit, Failure};
