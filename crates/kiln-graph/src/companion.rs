@@ -35,7 +35,7 @@ impl Companion {
         self.child.stdin.take()
     }
 
-    /// How it ended; none while it runs.
+    /// How it ended; none while it runs. What it has started and left behind in its group is killed.
     ///
     /// # Errors
     /// When the system does not tell.
@@ -45,6 +45,7 @@ impl Companion {
         if waitid(WaitId::Pid(self.pid), options)?.is_none() {
             return Ok(None);
         }
+        let _alone = kill_process_group(self.pid, Signal::KILL);
         self.reap().map(Some)
     }
 
@@ -109,6 +110,19 @@ mod tests {
         assert_eq!(wait(&mut program).signal(), Some(9));
         // Whatever starts from now on ends at once.
         assert_eq!(wait(&mut interrupt.start(&mut shell("sleep 60")).unwrap()).signal(), Some(9));
+    }
+
+    #[test]
+    fn what_it_leaves_behind_goes_with_it() {
+        let interrupt = Interrupt::new();
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let mut command = shell("sleep 60 & exit 3");
+        command.stdout(writer);
+        let mut program = interrupt.start(&mut command).unwrap();
+        drop(command);
+        assert_eq!(wait(&mut program).code(), Some(3));
+        // The pipe ends when nobody has it any more.
+        assert_eq!(std::io::Read::read(&mut reader, &mut [0; 8]).unwrap(), 0);
     }
 
     #[test]
