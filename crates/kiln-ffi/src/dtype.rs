@@ -83,22 +83,35 @@ impl Dtype {
 
     /// The bytes of the element that is nearest to `value`. None for a type that Kiln does not know.
     pub fn encode(self, value: f64) -> Option<Vec<u8>> {
-        Some(match (self.code, self.bits, self.lanes) {
-            (0, 8, 1) => (value as i8).to_ne_bytes().to_vec(),
-            (0, 16, 1) => (value as i16).to_ne_bytes().to_vec(),
-            (0, 32, 1) => (value as i32).to_ne_bytes().to_vec(),
-            (0, 64, 1) => (value as i64).to_ne_bytes().to_vec(),
-            (1, 8, 1) => vec![value as u8],
-            (1, 16, 1) => (value as u16).to_ne_bytes().to_vec(),
-            (1, 32, 1) => (value as u32).to_ne_bytes().to_vec(),
-            (1, 64, 1) => (value as u64).to_ne_bytes().to_vec(),
-            (2, 16, 1) => f64_to_half(value).to_ne_bytes().to_vec(),
-            (4, 16, 1) => f32_to_bfloat(value as f32).to_ne_bytes().to_vec(),
-            (2, 32, 1) => (value as f32).to_ne_bytes().to_vec(),
-            (2, 64, 1) => value.to_ne_bytes().to_vec(),
-            (6, 8, 1) => vec![u8::from(value != 0.0)],
+        let mut bytes = Vec::new();
+        self.encode_into(value, &mut bytes)?;
+        Some(bytes)
+    }
+
+    /// Puts the bytes of the element that is nearest to `value` behind `bytes`. None for a type that Kiln does not know.
+    pub fn encode_into(self, value: f64, bytes: &mut Vec<u8>) -> Option<()> {
+        match (self.code, self.bits, self.lanes) {
+            (0, 8, 1) => bytes.extend((value as i8).to_ne_bytes()),
+            (0, 16, 1) => bytes.extend((value as i16).to_ne_bytes()),
+            (0, 32, 1) => bytes.extend((value as i32).to_ne_bytes()),
+            (0, 64, 1) => bytes.extend((value as i64).to_ne_bytes()),
+            (1, 8, 1) => bytes.push(value as u8),
+            (1, 16, 1) => bytes.extend((value as u16).to_ne_bytes()),
+            (1, 32, 1) => bytes.extend((value as u32).to_ne_bytes()),
+            (1, 64, 1) => bytes.extend((value as u64).to_ne_bytes()),
+            (2, 16, 1) => bytes.extend(f64_to_half(value).to_ne_bytes()),
+            (4, 16, 1) => bytes.extend(f32_to_bfloat(value as f32).to_ne_bytes()),
+            (2, 32, 1) => bytes.extend((value as f32).to_ne_bytes()),
+            (2, 64, 1) => bytes.extend(value.to_ne_bytes()),
+            (6, 8, 1) => bytes.push(u8::from(value != 0.0)),
             _ => return None,
-        })
+        }
+        Some(())
+    }
+
+    /// Whether a decoded value is just what the element held: whole numbers of 64 bits are rounded beyond 2^53.
+    pub fn is_exact(self, value: f64) -> bool {
+        !(matches!(self.code, 0 | 1) && self.bits == 64) || value.abs() < 2_f64.powi(53)
     }
 
     /// Whether its values have fractions.
@@ -200,7 +213,28 @@ mod tests {
             assert_eq!(name.parse::<Dtype>().unwrap().to_string(), name);
         }
         assert_eq!("torch.bfloat16".parse::<Dtype>(), "bf16".parse());
-        for wrong in ["", "uint", "float8", "int7", "float0032", "complex64", "int8x4", "bool8", "float99999"] {
+        let wrong = [
+            "",
+            "uint",
+            "float8",
+            "int7",
+            "float0032",
+            "complex64",
+            "int8x4",
+            "bool8",
+            "float99999",
+            "Float32",
+            "FP16",
+            "int4",
+            " float32",
+            "float32 ",
+            "float8_e4m3fn",
+            "float32x4",
+            "torch.",
+            "torch.torch.float32",
+            "größe8",
+        ];
+        for wrong in wrong {
             assert_eq!(wrong.parse::<Dtype>(), Err(DtypeError { text: wrong.to_owned() }));
         }
         assert_eq!(Dtype { code: 9, bits: 4, lanes: 2 }.to_string(), "type 9 of 4 bitsx2");
@@ -233,6 +267,10 @@ mod tests {
         assert_eq!(bfloat.encode(1.0 + 2_f64.powi(-8)).unwrap(), 0x3f80_u16.to_ne_bytes());
         assert!(bfloat.decode(&bfloat.encode(f64::NAN).unwrap()).unwrap().is_nan());
         assert_eq!(bfloat.decode(&[1]), None);
+        let (int, double): (Dtype, Dtype) = ("int64".parse().unwrap(), "float64".parse().unwrap());
+        let near = |value: i64| int.is_exact(int.decode(&value.to_ne_bytes()).unwrap());
+        assert_eq!([1 << 53, (1 << 53) + 1, (1 << 53) - 1, i64::MIN].map(near), [false, false, true, false]);
+        assert!(double.is_exact(1e300));
         assert_eq!(Dtype { code: 5, bits: 64, lanes: 1 }.decode(&[0; 8]), None);
     }
 }

@@ -55,6 +55,12 @@ pub enum FfiError {
         /// How much.
         bytes: usize,
     },
+    /// No thread can be started or waited for.
+    #[error("the thread for calls fails with error {code}")]
+    Thread {
+        /// What the system says.
+        code: i32,
+    },
     /// A tensor that this process can neither read nor write.
     #[error("memory of device type {device_type} cannot be copied")]
     Place {

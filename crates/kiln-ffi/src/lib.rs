@@ -19,5 +19,7 @@ mod layout;
 pub use devices::{Api, Device, devices};
 pub use dtype::{Dtype, DtypeError};
 pub use error::{FfiError, Raised};
+#[cfg(unix)]
+pub use ffi::uncaught;
 pub use ffi::{Cuda, Function, HostTensor, Module, Place, Returned, Runtime, Tensor, Value, load_for_others};
 pub use layout::{Layout, LayoutError};

@@ -47,7 +47,7 @@ use crate::record::BuildRecord;
 use crate::replace;
 use crate::stale::Stale;
 
-pub use load::Loader;
+pub use load::{LoadCheck, Loader};
 
 /// Where Linux says what the processor is.
 const CPUINFO: &str = "/proc/cpuinfo";
@@ -151,6 +151,8 @@ pub struct BuildOptions {
     pub keep_going: bool,
     /// What `--arch` narrows device code to.
     pub arch: Option<ArchRequest>,
+    /// Whether variants are loaded before they are put in place.
+    pub load_check: LoadCheck,
     /// Whether toolchains are fetched. A build that is only planned needs their names and digests alone.
     pub fetch: bool,
 }
@@ -256,6 +258,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     if selection.variants.is_empty() {
         return Err(BuildError::NothingSelected { reasons: selection.reasons() });
     }
+    load::require(&selection.variants, &options, services)?;
     let sources = project::source_set(root, build)?;
     let mut own: Vec<&Path> = project::OWN.iter().map(Path::new).collect();
     let out = options.out_dir.as_deref().map(out_dir::resolve);
@@ -382,7 +385,9 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
             }
             Err(reason) => {
                 report.failed += 1;
-                Event::VariantFailed { variant: name, reason }
+                // Whoever stopped the checks of a variant knows why it is not there.
+                report.interrupted |= services.interrupt.is_set();
+                Event::VariantFailed { variant: name, reason: reason.filter(|_| !report.interrupted) }
             }
         };
         (services.events)(&event);

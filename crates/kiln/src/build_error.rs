@@ -43,6 +43,14 @@ pub enum BuildError {
         /// Why, each reason once.
         reasons: Vec<String>,
     },
+    /// Variants have to be loaded, and this machine cannot.
+    #[error("{} of {variants} variant{} cannot be loaded on this machine", .reasons.len(), if *variants == 1 { "" } else { "s" })]
+    NotLoadable {
+        /// How many variants there are.
+        variants: usize,
+        /// Why, for each that cannot be loaded.
+        reasons: Vec<String>,
+    },
     /// A file of the package cannot be shipped.
     #[error(transparent)]
     Shipped(#[from] ShippedError),
@@ -188,6 +196,7 @@ impl BuildError {
             Self::Configuration { .. } => "configuration",
             Self::Matrix(_) => "internal",
             Self::Choose(_) | Self::NothingSelected { .. } => "selection",
+            Self::NotLoadable { .. } => "not-loaded",
             Self::Shipped(_) => "package",
             Self::Source(_) => "source",
             Self::OpsId(_) => "unique-id",
@@ -222,6 +231,9 @@ impl BuildError {
             Self::Project(error) => error.hint(),
             Self::Choose(error) => Some(error.hint()),
             Self::NothingSelected { .. } => Some("`kiln list-variants --reasons` shows what there is".to_owned()),
+            Self::NotLoadable { .. } => Some(
+                "without `--require-load-check` they are built and count as linked; the `kernels` package shows that they load".to_owned(),
+            ),
             Self::Toolchain(error) => error.hint(),
             Self::Host(error) => error.hint(),
             Self::TwoLaunchers { .. } => Some("leave out one of the two: `--launcher`, or the one in `--cxx` or `CXX`".to_owned()),
@@ -301,7 +313,7 @@ impl From<&BuildError> for Report {
     fn from(error: &BuildError) -> Self {
         let report = Self::of(error, error.code(), error.hint());
         match error {
-            BuildError::NothingSelected { reasons } => Self { causes: reasons.clone(), ..report },
+            BuildError::NothingSelected { reasons } | BuildError::NotLoadable { reasons, .. } => Self { causes: reasons.clone(), ..report },
             _ => report,
         }
     }

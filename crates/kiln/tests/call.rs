@@ -61,7 +61,7 @@ fn functions_are_listed_by_both_runtimes() {
         let run = call(&sandbox, oldest, runtime, &["--format", "json"]);
         let list: Value = serde_json::from_str(&run.stdout).unwrap();
         let names: Vec<&str> = list["functions"].as_array().unwrap().iter().map(|function| function["name"].as_str().unwrap()).collect();
-        assert!(names.is_sorted() && names.len() == 14 && names.contains(&"scaled"), "{names:?}");
+        assert!(names.is_sorted() && names.len() == 19 && names.contains(&"scaled"), "{names:?}");
     }
 }
 
@@ -97,13 +97,14 @@ fn whatever_a_kernel_does_is_told() {
     let sandbox = Sandbox::without_torch();
     let Kernels { oldest, newest, runtimes } = kernels();
     let (halves, apart) = (["--dtype", "half"], ["--arg", "tensor:4x4:strides=1x4", "--arg", "tensor:4x4"]);
-    let faults: [(&str, &[&str], &str); 13] = [
-        ("crashes_without", &[], "asked what it takes, `crashes_without` was killed by signal 11 (SIGSEGV)"),
+    let faults: [(&str, &[&str], &str); 14] = [
+        ("crashes_without", &[], "`crashes_without` was killed by signal 11 (SIGSEGV)"),
         ("throws", &[], "`throws` raised `InternalError`: the kernel's own words"),
         ("throws_a_number", &[], "`throws_a_number` was killed by signal 6 (SIGABRT)"),
         ("crashes", &[], "`crashes` was killed by signal 11 (SIGSEGV)"),
         ("ends", &[], "`ends` ended the process with exit code 0"),
         ("ends_at_once", &[], "`ends_at_once` ended the process with exit code 0"),
+        ("says_nothing", &[], "code -1 was returned, and no error was raised\nhint: it was called without arguments"),
         ("says_nothing", &["--arg", "none"], "`says_nothing` raised `Error`: code -1 was returned, and no error was raised"),
         ("hangs", &["--timeout", "1", "--arg", "tensor"], " did not end within 1 s"),
         ("past_the_end", &[], "`past_the_end` ended well, but it wrote behind the elements of argument 0"),
@@ -122,6 +123,67 @@ fn whatever_a_kernel_does_is_told() {
     // Nothing is left of all that.
     let left: Vec<_> = fs::read_dir(sandbox.path("home")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// What programs are told, also of what failed.
+#[test]
+fn reports_say_how_a_call_ended() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { newest, runtimes, .. } = kernels();
+    let report = |args: &[&str]| -> Value {
+        let run = call(&sandbox, newest, &runtimes[1], &[&["--format", "json", "-f"], args].concat());
+        assert_eq!(run.code, Some(1), "{args:?}: {}", run.stderr);
+        serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{args:?}: {}", run.stdout))
+    };
+    for (args, ended) in [
+        (&["throws"][..], serde_json::json!({"how": "raised", "kind": "InternalError", "message": "the kernel's own words"})),
+        (&["crashes"], serde_json::json!({"how": "killed", "signal": 11})),
+        (&["killed"], serde_json::json!({"how": "killed", "signal": 9})),
+        (&["ends"], serde_json::json!({"how": "exited", "code": 0})),
+        (&["hangs", "--timeout", "1", "--arg", "tensor"], serde_json::json!({"how": "timed-out", "seconds": 1.0})),
+    ] {
+        let report = report(args);
+        assert_eq!((&report["ended"], &report["function"]), (&ended, &args[0].into()), "{report}");
+        assert!(report["problem"].as_str().unwrap().starts_with(&format!("`{}` ", args[0])), "{report}");
+    }
+    let run = call(&sandbox, newest, &runtimes[1], &["-f", "throws_a_number"]);
+    assert!(run.stderr.contains("terminate called after throwing an instance of 'int'"), "{}", run.stderr);
+    let run = call(&sandbox, newest, &runtimes[1], &["-f", "killed"]);
+    assert!(run.stderr.contains("`killed` was killed by signal 9 (SIGKILL), most likely for want of memory"), "{}", run.stderr);
+    // Words that mean something elsewhere, and a number that JSON does not have.
+    let run = call(&sandbox, newest, &runtimes[1], &["-f", "class", "--arg", "tensor", "--arg", "0", "--format", "json"]);
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&report["returned"], &report["problem"]), (&"NaN".into(), &Value::Null), "{report}");
+}
+
+/// A kernel that goes to another directory, where temporary files are named from this one.
+#[test]
+fn kernels_may_go_elsewhere() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, runtimes, .. } = kernels();
+    fs::create_dir(sandbox.path("home/tmp")).unwrap();
+    let args = ["call", text(oldest), "--runtime", text(&runtimes[0]), "-f", "goes_elsewhere", "--shape", "1"];
+    let run = Run::of(sandbox.kiln(&sandbox.path("home"), &args).env("TMPDIR", "tmp"));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("argument 0: float32[1], changed, from 7.0"), "{}", run.stdout);
+}
+
+/// More than the machine has, and more than this process may have: refused, and told.
+#[test]
+fn tensors_that_do_not_fit() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, runtimes, .. } = kernels();
+    for command in ["call", "bench-kernel"] {
+        let args = [command, text(oldest), "--runtime", text(&runtimes[0]), "-f", "relu", "--shape", "2000000x2000000"];
+        let run = sandbox.run(&sandbox.path("home"), &args);
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        assert!(run.stderr.contains("error[memory]: the tensors of this call take 128000000 MB"), "{}", run.stderr);
+        let mut limited = sandbox.command("/bin/sh");
+        limited.args(["-c", "ulimit -v 1000000; exec \"$0\" \"$@\""]).arg(support::kiln_program()).current_dir(sandbox.path("home"));
+        let run = Run::of(limited.args(&args[..5]).args(["relu", "--shape", "20000x20000"]));
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        assert!(run.stderr.contains("there is no memory for a tensor of 1600000000 bytes"), "{}", run.stderr);
+    }
 }
 
 /// A device that is not there, and one that the kernel does not want.
@@ -220,9 +282,16 @@ fn what_cannot_be_meant_is_a_usage_error() {
     let sandbox = Sandbox::without_torch();
     let Kernels { oldest, runtimes, .. } = kernels();
     for (args, said) in [
-        (&["-f", "relo"][..], "there is no function `relo`: there is `answer`, `crashes`"),
+        (&["-f", "relo"][..], "there is no function `relo`: there is `answer`, `beyond`, `class`, `crashes`"),
         (&["-f", "greet"], "argument 0 of `greet` is no tensor but `std::string`, and has to be named"),
-        (&["-f", "says_nothing"], "what `says_nothing` takes is not known: without arguments, `says_nothing` raised `Error`"),
+        (&["-f", "answer", "--shape", "4"], "`answer` takes no tensor that `--shape` or `--dtype` could describe"),
+        (&["-f", "relu", "--shape", "-4"], "`-4`: a shape has no negative extents"),
+        (&["-f", "relu", "--shape", "2x-4"], "`2x-4`: a shape has no negative extents"),
+        (&["-f", "relu", "--shape", "4x"], "it must be extents, such as `4x8`"),
+        (&["-f", "relu", "--shape", "99999999999x99999999999"], "the tensor is too large"),
+        (&["-f", "relu", "--dtype", "Float32"], "`Float32` is no dtype\nhint: the types are `bool`, `int8` to"),
+        (&["-f", "relu", "--dtype", "int4"], "`int4` is no dtype"),
+        (&["-f", "relu", "--timeout", "0"], "0 is not in 1.."),
         (&["--shape", "4"], "arguments are for one function"),
         (&["-f", "relu", "--arg", "tensor:4:zeroes"], "`zeroes` is neither"),
         (&["-f", "relu", "--dtype", "float8"], "`float8` is no dtype"),
@@ -318,8 +387,13 @@ fn backends_are_compared() {
     let on_device = run(&["--device", "cuda"]);
     assert_eq!(on_device.code, Some(0), "{}{}", on_device.stdout, on_device.stderr);
     assert!(on_device.stdout.starts_with("ok      relu(float32[64] on cuda:0, float32[64] on cuda:0)\n"), "{}", on_device.stdout);
+    // What others are compared with is called, and has to end well.
     let itself = run(&[]);
-    assert!(itself.code == Some(1) && itself.stderr.contains("`relu` is compared with itself"), "{}", itself.stderr);
+    assert_eq!(itself.code, Some(0), "{}{}", itself.stdout, itself.stderr);
+    assert!(itself.stdout.starts_with("alone   relu(float32[64], float32[64]): others are compared with this\n"), "{}", itself.stdout);
+    assert!(itself.stderr.contains("2 calls with") && itself.stderr.contains(", 2 of them for others"), "{}", itself.stderr);
+    let report: Value = serde_json::from_str(&run(&["--format", "json"]).stdout).unwrap();
+    assert_eq!((&report["calls"][0]["ok"], &report["calls"][0]["compared"]), (&true.into(), &false.into()), "{report}");
     // Another function under the same name: the device's is off.
     let variant = dir.join(format!("build/tvm-ffi01-cpu-{}-linux/kern_1234567.so", std::env::consts::ARCH));
     let bytes = fs::read(&variant).unwrap();
@@ -346,6 +420,64 @@ fn directories_without_a_fitting_variant() {
     assert!(run.code == Some(1) && run.stderr.contains("holds no shared library"), "{}", run.stderr);
     let run = sandbox.run(&sandbox.path("home"), &["call", "--runtime", runtime]);
     assert!(run.code == Some(1) && run.stderr.contains("no variants found"), "{}", run.stderr);
+}
+
+/// Several that fit, and one for another processor.
+#[test]
+fn of_several_variants_one_is_meant() {
+    let sandbox = Sandbox::without_torch();
+    let dir = project(&sandbox, "[[call]]\nfunction = \"answer\"\nreturns = 42\n");
+    let runtime = text(&kernels().runtimes[0]);
+    let built = |framework: &str, arch: &str| dir.join(format!("build/{framework}-cpu-{arch}-linux"));
+    let add = |variant: &Path, library: &Path| {
+        fs::create_dir_all(variant).unwrap();
+        fs::write(variant.join("metadata.json"), "{}").unwrap();
+        fs::copy(library, variant.join("kern_1234567.so")).unwrap();
+    };
+    let source = sandbox.path("home/arm.c");
+    fs::write(&source, "int __tvm_ffi_relu(void) { return 0; }").unwrap();
+    let arm = sandbox.path("home/arm.so");
+    let compiled = Command::new("aarch64-linux-gnu-gcc").args(["-shared", "-fPIC", "-o"]).arg(&arm).arg(&source).status().unwrap();
+    assert!(compiled.success());
+    add(&built("tvm-ffi01", "aarch64"), &arm);
+    let run = sandbox.run(&dir, &["call", "--runtime", runtime]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "ok      answer()\n"), "the one for this processor is meant: {}", run.stderr);
+    let run = sandbox.run(&dir, &["call", "--runtime", runtime, "--variant", "tvm-ffi01-cpu-aarch64-linux"]);
+    assert!(run.code == Some(1) && run.stderr.contains("error[other-machine]: "), "{}", run.stderr);
+    add(&built("tvm-ffi02", std::env::consts::ARCH), &kernels().oldest);
+    let run = sandbox.run(&dir, &["call", "--runtime", runtime]);
+    let said = "error[variants]: several variants fit: `tvm-ffi01-cpu-x86_64-linux`, `tvm-ffi02-cpu-x86_64-linux`";
+    assert!(run.code == Some(1) && run.stderr.contains(said), "{}", run.stderr);
+    let run = sandbox.run(&dir, &["call", "--runtime", runtime, "--variant", "tvm-ffi01-cpu-x86_64-linux"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    // Two libraries in one variant.
+    let own = built("tvm-ffi01", std::env::consts::ARCH);
+    fs::copy(&kernels().oldest, own.join("second.so")).unwrap();
+    let run = sandbox.run(&dir, &["call", text(&own), "--runtime", runtime]);
+    assert!(run.code == Some(1) && run.stderr.contains("there are several libraries: "), "{}", run.stderr);
+}
+
+/// Whole numbers that a double does not hold are never taken for equal.
+#[test]
+fn numbers_that_are_too_large_are_not_compared() {
+    let sandbox = Sandbox::without_torch();
+    let call = "[[call]]\nfunction = \"beyond\"\ninputs = [{ shape = [2], dtype = \"int64\" }]\n";
+    let good = format!("{call}returns = 9007199254740993\n");
+    let bad =
+        format!("{call}expected = [{{ input = 0, values = [9007199254740992, 9007199254740992] }}]\n\n{call}returns = 9007199254740992\n");
+    let dir = project(&sandbox, &format!("{good}\n{bad}"));
+    let run = sandbox.run(&dir, &["call", "--runtime", text(&kernels().runtimes[0]), "--format", "json"]);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    let problems: Vec<&str> = report["calls"].as_array().unwrap().iter().map(|call| call["problem"].as_str().unwrap_or("none")).collect();
+    assert_eq!(
+        problems,
+        [
+            "none",
+            "argument 0: element 0 is about 9007199254740992, and whole numbers beyond 2^53 are not compared",
+            "it returned 9007199254740993, expected 9007199254740992",
+        ]
+    );
 }
 
 /// By its release, out of the store and without a network; an unknown one is told before anything is loaded.
@@ -388,6 +520,26 @@ fn times_stand_beside_a_copy() {
     assert!(run.code == Some(2) && run.stderr.contains("there are several functions: `answer`"), "{}", run.stderr);
 }
 
+/// What a kernel leaves running ends with its call.
+#[test]
+fn what_a_kernel_starts_goes_with_it() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, runtimes, .. } = kernels();
+    let run = call(&sandbox, oldest, &runtimes[0], &["-f", "forks", "--arg", "tensor"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let child = run.stderr.lines().find_map(|line| line.strip_prefix("forked ")).unwrap().to_owned();
+    assert!(is_gone(&child), "{child} still runs");
+}
+
+/// Whether a process ends, now or in a moment.
+fn is_gone(process: &str) -> bool {
+    let status = format!("/proc/{process}/status");
+    (0..1000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !fs::read_to_string(&status).is_ok_and(|status| !status.contains("State:\tZ"))
+    })
+}
+
 /// Ctrl-C ends the call and what was called; so does the end of the one who called.
 #[test]
 fn nothing_goes_on_alone() {
@@ -412,13 +564,7 @@ fn nothing_goes_on_alone() {
         };
         rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().code(), code);
-        // One that was killed is waited for by somebody else, who may take a moment.
-        let status = format!("/proc/{worker}/status");
-        let runs = || fs::read_to_string(&status).is_ok_and(|status| !status.contains("State:\tZ"));
-        let gone = (0..1000).any(|_| {
-            std::thread::sleep(Duration::from_millis(10));
-            !runs()
-        });
-        assert!(gone, "the worker {worker} still runs");
+        // One that was killed is waited for by somebody else.
+        assert!(is_gone(&worker), "the worker {worker} still runs");
     }
 }

@@ -58,10 +58,15 @@ impl HostMemory {
     }
 
     /// A copy of what it holds.
-    pub(super) fn read(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub(super) fn read(&self) -> Result<Vec<u8>, FfiError> {
+        let mut copy = room(self.bytes)?;
         // SAFETY: the bytes are initialized by `new`, and nobody writes while a kernel is not running: calls are made by the thread
         // that reads. The reference ends with the copy.
-        unsafe { std::slice::from_raw_parts(self.address(), self.bytes) }.to_vec()
+        copy.extend_from_slice(unsafe { std::slice::from_raw_parts(self.address(), self.bytes) });
+        Ok(copy)
     }
 
     /// Puts `bytes` at the beginning.
@@ -96,6 +101,16 @@ impl Drop for HostMemory {
     }
 }
 
+/// An empty list with room for `bytes` bytes: where there is none, that is an error like others and not the end of the process.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn room(bytes: usize) -> Result<Vec<u8>, FfiError> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(bytes).map_err(|_| FfiError::Memory { bytes })?;
+    Ok(list)
+}
+
 impl Memory {
     /// The address for DLPack: null where there is nothing, as torch has it.
     pub(super) fn address(&self) -> *mut c_void {
@@ -113,7 +128,7 @@ impl Memory {
     /// When the device fails.
     pub(super) fn read(&self) -> Result<Vec<u8>, FfiError> {
         match self {
-            Self::Host(memory) => Ok(memory.read()),
+            Self::Host(memory) => memory.read(),
             Self::Cuda { cuda, address, bytes } => cuda.read(*address, *bytes),
         }
     }
@@ -149,7 +164,7 @@ mod tests {
     fn writing_past_the_end_shows() {
         let memory = HostMemory::new(8).unwrap();
         memory.write(&[1; 8]);
-        assert_eq!((memory.read(), memory.guards()), (vec![1; 8], (true, true)));
+        assert_eq!((memory.read(), memory.guards()), (Ok(vec![1; 8]), (true, true)));
         // SAFETY: the guards belong to the allocation.
         unsafe { memory.address().add(8).write(0) };
         assert_eq!(memory.guards(), (true, false));

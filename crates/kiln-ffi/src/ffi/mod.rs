@@ -13,6 +13,8 @@ mod library;
 mod memory;
 mod runtime;
 mod tensor;
+#[cfg(unix)]
+mod uncaught;
 mod value;
 
 pub use cuda::Cuda;
@@ -22,4 +24,6 @@ pub(crate) use level_zero::devices as level_zero_devices;
 pub use library::load_for_others;
 pub use runtime::{Function, Module, Runtime};
 pub use tensor::{HostTensor, Place, Tensor};
+#[cfg(unix)]
+pub use uncaught::uncaught;
 pub use value::{Returned, Value};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cuda::Cuda;
 use super::generated::tvm_ffi as c;
-use super::memory::{HostMemory, Memory};
+use super::memory::{HostMemory, Memory, room};
 use super::runtime::{Object, Runtime};
 use crate::{Dtype, FfiError, Layout};
 
@@ -68,7 +68,7 @@ impl Tensor {
         let object = runtime.adopt(managed)?;
         let this = Self { layout, place, memory, object };
         if place != Place::Host {
-            this.memory.write(&vec![HostMemory::mark(); this.layout.bytes()])?;
+            this.memory.write(&marks(this.layout.bytes())?)?;
         }
         Ok(this)
     }
@@ -88,7 +88,10 @@ impl Tensor {
     /// # Errors
     /// When the device fails.
     pub fn fill(&self, elements: &[u8]) -> Result<(), FfiError> {
-        let mut bytes = vec![HostMemory::mark(); self.layout.bytes()];
+        if self.layout.is_contiguous() {
+            return self.memory.write(elements);
+        }
+        let mut bytes = marks(self.layout.bytes())?;
         self.layout.scatter(elements, &mut bytes);
         self.memory.write(&bytes)
     }
@@ -98,7 +101,8 @@ impl Tensor {
     /// # Errors
     /// When the device fails.
     pub fn elements(&self) -> Result<Vec<u8>, FfiError> {
-        Ok(self.layout.gather(&self.memory.read()?))
+        let memory = self.memory.read()?;
+        Ok(if self.layout.is_contiguous() { memory } else { self.layout.gather(&memory) })
     }
 
     /// Where somebody wrote that had no business there, if anybody did: `before` it, `behind` it, or `between` its elements. Of
@@ -118,9 +122,8 @@ impl Tensor {
             return Ok(None);
         }
         let mut bytes = self.memory.read()?;
-        let mark = HostMemory::mark();
-        self.layout.scatter(&vec![mark; self.layout.count() * self.layout.dtype().size()], &mut bytes);
-        Ok(bytes.iter().any(|byte| *byte != mark).then_some("between"))
+        self.layout.scatter(&marks(self.layout.count() * self.layout.dtype().size())?, &mut bytes);
+        Ok(bytes.iter().any(|byte| *byte != HostMemory::mark()).then_some("between"))
     }
 
     /// Copies what `other` holds as a whole, gaps included, as far as there is room: what a kernel that only copies would do.
@@ -146,6 +149,13 @@ impl Tensor {
     pub(super) fn object(&self) -> &Object {
         &self.object
     }
+}
+
+/// So many bytes that no kernel has written.
+fn marks(bytes: usize) -> Result<Vec<u8>, FfiError> {
+    let mut marks = room(bytes)?;
+    marks.resize(bytes, HostMemory::mark());
+    Ok(marks)
 }
 
 fn allocate(place: Place, bytes: usize) -> Result<Memory, FfiError> {

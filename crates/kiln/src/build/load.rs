@@ -15,8 +15,17 @@ use crate::event::Event;
 use crate::matrix::Selected;
 use crate::plan::PlannedVariant;
 
-/// How long loading may take. It takes moments; a machine that is busy must not fail a build.
-const LIMIT: Duration = Duration::from_secs(300);
+/// Whether variants are loaded before they are put in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoadCheck {
+    /// Those that this machine can load.
+    #[default]
+    WherePossible,
+    /// None.
+    Never,
+    /// All: one that this machine cannot load is not built.
+    Required,
+}
 
 /// What loads the variants of a build.
 #[derive(Clone, Debug)]
@@ -25,6 +34,21 @@ pub struct Loader {
     pub worker: Worker,
     /// Where it writes.
     pub scratch: PathBuf,
+    /// How long loading may take. It takes moments; a machine that is busy must not fail a build.
+    pub timeout: Duration,
+}
+
+/// Sees that all variants can be loaded, if they have to be.
+///
+/// # Errors
+/// When one cannot be.
+pub(super) fn require(selected: &[Selected], options: &BuildOptions, services: &Services<'_>) -> Result<(), BuildError> {
+    if options.load_check != LoadCheck::Required {
+        return Ok(());
+    }
+    let reason = |selected: &Selected| Some(format!("{}: {}", selected.variant.name(), obstacle(selected, options, services)?));
+    let reasons: Vec<String> = selected.iter().filter_map(reason).collect();
+    if reasons.is_empty() { Ok(()) } else { Err(BuildError::NotLoadable { variants: selected.len(), reasons }) }
 }
 
 /// The runtime for the variants that are loaded at the end, fetched with everything else that a build needs; none if there are none.
@@ -32,7 +56,7 @@ pub struct Loader {
 /// # Errors
 /// When it cannot be fetched.
 pub(super) fn runtime(selected: &[Selected], options: &BuildOptions, services: &Services<'_>) -> Result<Option<RuntimeFiles>, BuildError> {
-    let minor = selected.iter().filter(|selected| is_loadable(selected, services)).find_map(|selected| match &selected.variant {
+    let minor = selected.iter().filter(|selected| is_loadable(selected, options, services)).find_map(|selected| match &selected.variant {
         Variant::Arch(arch) => match arch.framework {
             ArchFramework::TvmFfi { version } => Some(version),
             _ => None,
@@ -44,21 +68,39 @@ pub(super) fn runtime(selected: &[Selected], options: &BuildOptions, services: &
         Ok(runtime) => Ok(Some(runtime)),
         Err(RuntimeError::Toolchain(error)) => Err(error.into()),
         // A release line without a runtime for this machine, of a matrix of somebody's own.
+        Err(error @ (RuntimeError::Unknown { .. } | RuntimeError::Call(_))) if options.load_check == LoadCheck::Required => {
+            Err(BuildError::NotLoadable { variants: selected.len(), reasons: vec![error.to_string()] })
+        }
         Err(RuntimeError::Unknown { .. } | RuntimeError::Call(_)) => Ok(None),
     }
 }
 
-/// Whether this machine can load a variant.
-pub(super) fn is_loadable(selected: &Selected, services: &Services<'_>) -> bool {
-    let Variant::Arch(arch) = &selected.variant else { return false };
-    let is_known = matches!(arch.compute, Compute::Cpu | Compute::Cuda(_));
-    services.loader.is_some() && is_known && matches!(arch.framework, ArchFramework::TvmFfi { .. })
+/// Whether this machine is to load a variant, and can.
+pub(super) fn is_loadable(selected: &Selected, options: &BuildOptions, services: &Services<'_>) -> bool {
+    options.load_check != LoadCheck::Never && obstacle(selected, options, services).is_none()
+}
+
+/// Why this machine cannot load a variant; none if it can.
+fn obstacle(selected: &Selected, options: &BuildOptions, services: &Services<'_>) -> Option<String> {
+    let Variant::Arch(arch) = &selected.variant else {
+        return Some("it is Python alone, and Kiln starts no Python".to_owned());
+    };
+    if !matches!(arch.framework, ArchFramework::TvmFfi { .. }) {
+        return Some("only a Python with torch loads it, and Kiln starts no Python".to_owned());
+    }
+    if options.target != options.machine {
+        return Some(format!("it is for {}, and this is {}", options.target, options.machine));
+    }
+    if !matches!(arch.compute, Compute::Cpu | Compute::Cuda(_)) {
+        return Some("the libraries of its vendor are not known".to_owned());
+    }
+    services.loader.is_none().then(|| "there is no directory for temporary files that can be written to".to_owned())
 }
 
 /// Loads the variant in `dir`, if this machine can, and tells what goes wrong. False: it does not load.
 pub(super) fn loads(prepared: &Prepared<'_>, services: &Services<'_>, variant: &PlannedVariant, dir: &Path) -> bool {
     let (Some(loader), Some(runtime)) = (&services.loader, &prepared.runtime) else { return true };
-    if !is_loadable(&variant.selected, services) {
+    if !is_loadable(&variant.selected, &prepared.options, services) {
         return true;
     }
     let mut runtime = runtime.clone();
@@ -67,8 +109,14 @@ pub(super) fn loads(prepared: &Prepared<'_>, services: &Services<'_>, variant: &
         let toolkit = cuda.toolkit();
         runtime.preload.push(toolkit.binding.dir.join(&toolkit.library_dir.path).join(&toolkit.cudart.soname));
     }
-    let session =
-        Session { worker: &loader.worker, scratch: &loader.scratch, timeout: LIMIT, interrupt: &services.interrupt, keeps_output: true };
+    let session = Session {
+        worker: &loader.worker,
+        scratch: &loader.scratch,
+        timeout: loader.timeout,
+        interrupt: &services.interrupt,
+        keeps_output: true,
+        memory: None,
+    };
     let loaded = find(dir, &Wanted::library(), prepared.options.target)
         .and_then(|kernel| Loadable { kernel, runtime: runtime.clone() }.load(&session));
     let (detail, output) = match loaded {

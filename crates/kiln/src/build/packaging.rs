@@ -42,7 +42,7 @@ pub(super) fn package_variant(
     let metadata =
         package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &variant.archs, provenance).map_err(package_error)?;
     let digest = contents.digest().map_err(package_error)?;
-    let loads = prepared.runtime.is_some() && load::is_loadable(selected, services);
+    let loads = prepared.runtime.is_some() && load::is_loadable(selected, &prepared.options, services);
     let stage = if loads { Stage::Loaded } else { Stage::Linked };
     let looked = Looked::at(prepared, services, variant, outcome);
     let key = unobjected::key(&looked, services, &digest, &metadata, loads);

@@ -1,5 +1,7 @@
 //! Calls whose results are looked at: for people, against what a project expects, and to see that a kernel loads at all.
 
+use std::path::Path;
+
 use kiln_ffi::Dtype;
 
 use super::argument::{Argument, Defaults, extents};
@@ -18,17 +20,32 @@ pub struct Loadable {
     pub runtime: RuntimeFiles,
 }
 
+/// What a function says when it is asked what it takes.
+pub enum Asked {
+    /// These are arguments for it.
+    Takes(Vec<Argument>),
+    /// It was called without arguments.
+    Called {
+        /// What became of that.
+        called: Box<Called>,
+        /// Whether it is known that it takes none.
+        takes_none: bool,
+    },
+}
+
 impl Loadable {
-    fn request(&self, calls: Vec<Call>) -> Result<Request, CallError> {
-        let text = |path: &std::path::Path| {
-            // The worker runs in another directory.
-            let absolute = std::path::absolute(path).map_err(|source| CallError::Read { path: path.to_owned(), source })?;
-            absolute.to_str().map(str::to_owned).ok_or(CallError::Path { path: absolute })
-        };
+    /// The request for a worker that answers in `dir`.
+    fn request(&self, dir: &Path, calls: Vec<Call>) -> Result<Request, CallError> {
         Ok(Request {
-            runtime: text(&self.runtime.library)?,
-            preload: self.runtime.preload.iter().map(|path| text(path)).collect::<Result<_, _>>()?,
-            library: text(&self.kernel.path)?,
+            runtime: text_of(&self.runtime.library, dir, "runtime.so")?,
+            preload: self
+                .runtime
+                .preload
+                .iter()
+                .enumerate()
+                .map(|(index, path)| text_of(path, dir, &format!("preload-{index}.so")))
+                .collect::<Result<_, _>>()?,
+            library: text_of(&self.kernel.path, dir, "kernel.so")?,
             functions: self.kernel.functions.clone(),
             calls,
         })
@@ -39,7 +56,7 @@ impl Loadable {
     /// # Errors
     /// As [`Session::run`].
     pub fn load(&self, session: &Session<'_>) -> Result<Called, CallError> {
-        session.run(&self.request(Vec::new())?)
+        session.run(&|dir| self.request(dir, Vec::new()))
     }
 
     /// Calls a function; with `timed_ms`, again and again for so many milliseconds.
@@ -48,34 +65,33 @@ impl Loadable {
     /// As [`Session::run`], and when there is no such function.
     pub fn call(&self, session: &Session<'_>, function: &str, arguments: &[Argument], timed_ms: Option<u64>) -> Result<Called, CallError> {
         self.has(function)?;
-        let arguments = arguments.iter().map(WireArgument::from).collect();
-        session.run(&self.request(vec![Call { function: function.to_owned(), arguments, timed_ms }])?)
+        let needed = arguments.iter().map(memory_of).fold(0, u64::saturating_add);
+        if let Some(there) = session.memory.filter(|there| needed > *there) {
+            return Err(CallError::Memory { needed, there });
+        }
+        let arguments: Vec<_> = arguments.iter().map(WireArgument::from).collect();
+        let call = Call { function: function.to_owned(), arguments, timed_ms };
+        session.run(&|dir| self.request(dir, vec![call.clone()]))
     }
 
     /// Arguments for a function whose types are known: tensors that `defaults` describes.
     ///
     /// Where the kernel states no types, the function is called without arguments: those made by the runtime's own macros then name
-    /// their types.
+    /// their types. Of one that takes none, and of one that says nothing of its types, that was the call.
     ///
     /// # Errors
-    /// As [`Loadable::call`]; when its types are not known, or are not those of tensors.
-    pub fn arguments(&self, session: &Session<'_>, function: &str, defaults: &Defaults) -> Result<(Signature, Vec<Argument>), CallError> {
-        self.has(function)?;
+    /// As [`Loadable::call`]; when its types are not those of tensors.
+    pub fn arguments(&self, session: &Session<'_>, function: &str, defaults: &Defaults) -> Result<Asked, CallError> {
         let called = self.call(session, function, &[], None)?;
         let stated = described(&called.answers).find(|(name, _)| *name == function).and_then(|(_, signature)| signature);
-        let complained = || match &called.ended {
+        let complained = match &called.ended {
             Ended::Raised { message, .. } => Signature::of_complaint(message),
-            Ended::Done => Some(Signature { parameters: Vec::new(), result: String::new() }),
             _ => None,
         };
-        let unknown = || {
-            let problem = called.problem().unwrap_or_default();
-            match called.ended {
-                Ended::Raised { .. } => CallError::NoArguments { function: function.to_owned(), why: problem },
-                _ => CallError::Asking { problem },
-            }
-        };
-        let signature = stated.or_else(complained).ok_or_else(unknown)?;
+        let Some(signature) = stated.or(complained) else { return Ok(Asked::Called { called: Box::new(called), takes_none: false }) };
+        if signature.parameters.is_empty() {
+            return Ok(Asked::Called { called: Box::new(called), takes_none: true });
+        }
         let mut arguments = Vec::new();
         for (position, kind) in signature.parameters.iter().enumerate() {
             if !Signature::is_tensor(kind) {
@@ -83,7 +99,7 @@ impl Loadable {
             }
             arguments.push(Argument::Tensor(defaults.tensor(position)?));
         }
-        Ok((signature, arguments))
+        Ok(Asked::Takes(arguments))
     }
 
     fn has(&self, function: &str) -> Result<(), CallError> {
@@ -92,6 +108,29 @@ impl Loadable {
         }
         Err(CallError::NoFunction { name: function.to_owned(), functions: self.kernel.functions.clone() })
     }
+}
+
+/// A path as the runtime takes it. What is no text in UTF-8 gets a link called `name` in the worker's directory.
+fn text_of(path: &Path, dir: &Path, name: &str) -> Result<String, CallError> {
+    let read = |source| CallError::Read { path: path.to_owned(), source };
+    // A kernel may go to another directory.
+    let absolute = std::path::absolute(path).map_err(read)?;
+    if let Some(text) = absolute.to_str() {
+        return Ok(text.to_owned());
+    }
+    let link = std::path::absolute(dir).map_err(read)?.join(name);
+    std::os::unix::fs::symlink(&absolute, &link).map_err(read)?;
+    link.to_str().map(str::to_owned).ok_or(CallError::Path { path: link })
+}
+
+/// The most bytes that a tensor takes at any time: itself, its elements before the call and after it; or, when the worker is gone, its
+/// elements as they came and as numbers.
+fn memory_of(argument: &Argument) -> u64 {
+    let Argument::Tensor(tensor) = argument else { return 0 };
+    let bytes = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let (elements, size, span) = (bytes(tensor.layout.count()), bytes(tensor.layout.dtype().size()), bytes(tensor.layout.bytes()));
+    let worker = elements.saturating_mul(2 * size).saturating_add(span.saturating_mul(2));
+    worker.max(elements.saturating_mul(size + 8))
 }
 
 /// The functions that a loaded kernel has, with what it states of their types.
@@ -193,30 +232,43 @@ pub fn results(called: &Called, arguments: &[Argument]) -> Result<Results, CallE
     Ok(Results { tensors, returned_tensor, returned })
 }
 
-/// Makes one call of a project's references and compares. `other` gives the results of the same call by another backend's variant.
+/// What one call of a project's references came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// What is expected.
+    AsExpected,
+    /// It ended well, and it is what others are compared with.
+    Alone,
+    /// Something else than expected, in a sentence.
+    Otherwise(String),
+}
+
+/// Makes one call of a project's references and compares. `other` gives the results of the same call by another backend's variant; none if
+/// that is this one.
 ///
 /// # Errors
-/// As [`Loadable::call`]. That the kernel does otherwise than expected is what comes back, in a sentence.
+/// As [`Loadable::call`]. That the kernel does otherwise than expected is what comes back.
 pub fn reference(
     kernel: &Loadable,
     session: &Session<'_>,
     wanted: &ReferenceCall,
-    other: &dyn Fn() -> Result<Results, CallError>,
-) -> Result<Option<String>, CallError> {
+    other: &dyn Fn() -> Result<Option<Results>, CallError>,
+) -> Result<Verdict, CallError> {
     let called = kernel.call(session, &wanted.function, &wanted.arguments, None)?;
+    let verdict = |found: Option<String>| found.map_or(Verdict::AsExpected, Verdict::Otherwise);
     if let Expected::Error(text) = &wanted.expected {
-        return Ok(match (&called.ended, called.problem()) {
+        return Ok(verdict(match (&called.ended, called.problem()) {
             (Ended::Raised { message, .. }, _) if message.contains(text.as_str()) => None,
             (_, Some(problem)) => Some(format!("{problem}; expected an error with `{text}`")),
             (_, None) => Some(format!("it ended well; expected an error with `{text}`")),
-        });
+        }));
     }
     if let Some(problem) = called.problem() {
-        return Ok(Some(problem));
+        return Ok(Verdict::Otherwise(problem));
     }
     let results = results(&called, &wanted.arguments)?;
     if let Some(trespass) = results.trespass() {
-        return Ok(Some(trespass));
+        return Ok(Verdict::Otherwise(trespass));
     }
     let found = match &wanted.expected {
         Expected::Error(_) => None,
@@ -228,7 +280,7 @@ pub fn reference(
             tensors.into_iter().next().or_else(|| returned.as_ref().and_then(|returned| returns(&results, returned, wanted.tolerance)))
         }
         Expected::Backend(_) => {
-            let expected = other()?;
+            let Some(expected) = other()? else { return Ok(Verdict::Alone) };
             let pairs = results.tensors.iter().zip(&expected.tensors).chain(results.returned_tensor.iter().zip(&expected.returned_tensor));
             let tensors = pairs.filter_map(|(got, expected)| match &expected.values {
                 Some(values) => differs(got, Some(&expected.shape), values, wanted.tolerance),
@@ -240,7 +292,7 @@ pub fn reference(
             tensors.into_iter().next().or(value).or(kinds)
         }
     };
-    Ok(found)
+    Ok(verdict(found))
 }
 
 /// How a tensor differs from what is expected, if it does.
@@ -253,7 +305,13 @@ fn differs(got: &TensorAfter, shape: Option<&[i64]>, expected: &[f64], tolerance
         return Some(format!("{name} has elements of `{}`, which cannot be compared", got.dtype));
     };
     let tolerance = tolerance.unwrap_or_else(|| Tolerance::of(got.dtype));
-    compare(values, expected, tolerance).err().map(|why| format!("{name}: {why}"))
+    if let Some((index, value)) = values.iter().enumerate().find(|(_, value)| !got.dtype.is_exact(**value)) {
+        return Some(format!("{name}: element {index} is about {value}, and whole numbers beyond 2^53 are not compared"));
+    }
+    // Who expects 0.1 of halves expects the half that is nearest to it.
+    let rounded = |value: &f64| got.dtype.encode(*value).and_then(|bytes| got.dtype.decode(&bytes)).unwrap_or(*value);
+    let expected: Vec<f64> = expected.iter().map(rounded).collect();
+    compare(values, &expected, tolerance).err().map(|why| format!("{name}: {why}"))
 }
 
 /// How what was returned differs from what is expected, if it does.

@@ -94,19 +94,13 @@ pub enum CallError {
         /// What there is.
         functions: Vec<String>,
     },
-    /// Nobody says what a function takes.
-    #[error("what `{function}` takes is not known: without arguments, {why}")]
-    NoArguments {
-        /// The function.
-        function: String,
-        /// What a call without arguments came to.
-        why: String,
-    },
-    /// A kernel went wrong when it was asked what it takes.
-    #[error("asked what it takes, {problem}")]
-    Asking {
-        /// What became of it.
-        problem: String,
+    /// The tensors of a call do not fit into memory.
+    #[error("the tensors of this call take {} MB to make, fill and look at, and there are {} MB for them", .needed / 1_000_000, .there / 1_000_000)]
+    Memory {
+        /// Bytes that they take.
+        needed: u64,
+        /// Bytes that they may take.
+        there: u64,
     },
     /// An argument that is no tensor, and that nobody has named.
     #[error("argument {position} of `{function}` is no tensor but `{kind}`, and has to be named")]
@@ -159,10 +153,11 @@ impl CallError {
             | Self::Libraries { .. } => "variants",
             Self::NotTvmFfi { .. } => "not-tvm-ffi",
             Self::OtherMachine { .. } => "other-machine",
-            Self::Argument { .. } | Self::NoFunction { .. } | Self::NoArguments { .. } | Self::Unnamed { .. } => "usage",
+            Self::Argument { .. } | Self::NoFunction { .. } | Self::Unnamed { .. } => "usage",
             Self::Reference { .. } => "reference",
             Self::Worker { .. } | Self::Answers => "worker",
-            Self::Asking { .. } | Self::Ffi(_) => "call",
+            Self::Memory { .. } => "memory",
+            Self::Ffi(_) => "call",
         }
     }
 
@@ -182,9 +177,7 @@ impl CallError {
             Self::NotTvmFfi { .. } => {
                 Some("`kiln call` calls functions of tvm-ffi kernels; kernels of torch are called in Python".to_owned())
             }
-            Self::NoArguments { .. } | Self::Asking { .. } => {
-                Some("name them in order with `--arg`, such as `--arg tensor:4x8 --arg 1e-5`".to_owned())
-            }
+            Self::Memory { .. } => Some("`--shape` makes them smaller".to_owned()),
             Self::Unnamed { .. } => Some("name all arguments in order with `--arg`, such as `--arg tensor:4x8 --arg 1e-5`".to_owned()),
             _ => None,
         }

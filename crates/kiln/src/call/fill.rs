@@ -19,7 +19,7 @@ pub fn elements(layout: &Layout, fill: &Fill, seed: u64) -> Option<Vec<u8>> {
             Fill::Value(value) => *value,
             Fill::Values(values) => *values.get(index)?,
         };
-        bytes.extend(dtype.encode(value)?);
+        dtype.encode_into(value, &mut bytes)?;
     }
     Some(bytes)
 }

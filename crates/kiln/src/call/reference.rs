@@ -325,8 +325,11 @@ fn integer(value: &Value<'_>, name: &str) -> Result<i64, Fault> {
 
 fn number(value: &Value<'_>, name: &str) -> Result<f64, Fault> {
     match value.get_ref() {
-        #[expect(clippy::cast_precision_loss, reason = "who needs more digits writes a fraction")]
-        DeValue::Integer(_) => integer(value, name).map(|number| number as f64),
+        #[expect(clippy::cast_precision_loss, reason = "smaller ones have as many digits")]
+        DeValue::Integer(_) => match integer(value, name)? {
+            number if number.unsigned_abs() > 1 << 53 => Err((Some(value.span()), format!("`{name}` has a number beyond 2^53"))),
+            number => Ok(number as f64),
+        },
         DeValue::Float(digits) => digits.as_str().parse().map_err(|_| (Some(value.span()), format!("`{name}` is no number"))),
         _ => wrong(value, name, "a number"),
     }
@@ -421,8 +424,28 @@ against = \"cpu\"
             ("[[call]]\nfunction = \"f\"\ninputs = [1]\nexpected = [{ input = 0, values = [] }]", "input 0 is no tensor of this call"),
             ("[[call]]\nfunction = \"f\"\ninputs = [{ shape = [-1] }]\nerror = \"x\"", "no negative extents"),
             ("[[call]]\nfunction = \"f\"\ninputs = [99999999999999999999]\nerror = \"x\"", "more than 64 bits"),
+            (
+                "[[call]]\nfunction = \"f\"\nreturns = { values = [9007199254740993] }",
+                "line 3, column 23: `values` has a number beyond 2^53",
+            ),
             ("[[call]]\nfunction = \"f\"\nreturns = { shape = [1] }", "a returned tensor needs `values`"),
             ("[[call]]\nfunction = \"f\"\nreturns = 1\ntolerance = { absolute = -1 }", "`absolute` is -1"),
+            ("[[call]]\nfunction = \"f\"\nreturns = 1\ntolerance = { absolute = nan }", "`absolute` is NaN"),
+            ("[[call]]\nfunction = \"f\"\nreturns = 1\ntolerance = { relative = inf }", "`relative` is inf"),
+            (
+                "[[call]]\nfunction = \"f\"\nreturns = 1\ntolerance = { relativ = 1 }",
+                "a tolerance has no `relativ`: its keys are absolute, relative",
+            ),
+            ("[[call]]\nfunction = \"f\"\nreturns = 1\ntolerance = 1", "a tolerance is a table, not integer"),
+            ("[[call]]\nfunction = \"f\"\nreturns = 1\ninputs = [{ shape = [1], typ = 1 }]", "line 4, column 26: an input has no `typ`"),
+            (
+                "[[call]]\nfunction = \"f\"\nreturns = 1\ninputs = [{ shape = [1], dtype = \"float8\" }]",
+                "`float8` is no dtype: the types are",
+            ),
+            ("[[call]]\nfunction = \"f\"\nreturns = 1\ninputs = [{ shape = [1], fill = true }]", "`fill` must be a number, not boolean"),
+            ("[[call]]\nfunction = \"\"\nreturns = 1", "`function` is empty"),
+            ("call = 1", "`call` must be a list, not integer"),
+            ("[[call]]\nfunction = \"f\"\nfunction = \"g\"\nreturns = 1", "duplicate key"),
             ("[[call]]\nfunction = 3\nreturns = 1", "`function` must be a string, not integer"),
         ] {
             let told = fault(text);

@@ -41,6 +41,8 @@ pub struct Session<'a> {
     pub interrupt: &'a Interrupt,
     /// Whether what a kernel prints is kept instead of passed on to standard error.
     pub keeps_output: bool,
+    /// How many bytes the tensors of a call may take; none for no limit.
+    pub memory: Option<u64>,
 }
 
 /// What became of a worker.
@@ -111,7 +113,9 @@ impl Called {
             Ended::Failed { message } => Some(message.clone()),
             Ended::Killed { signal } => {
                 let name = signal_hook::low_level::signal_name(*signal).map(|name| format!(" ({name})")).unwrap_or_default();
-                Some(format!("{doing} was killed by signal {signal}{name}"))
+                // SIGKILL: nobody else sends it unasked.
+                let why = if *signal == 9 { ", most likely for want of memory" } else { "" };
+                Some(format!("{doing} was killed by signal {signal}{name}{why}"))
             }
             Ended::Exited { code } => Some(format!("{doing} ended the process with exit code {code}")),
             Ended::TimedOut { limit } => Some(format!("{doing} did not end within {} s", limit.as_secs_f64())),
@@ -121,14 +125,15 @@ impl Called {
 }
 
 impl Session<'_> {
-    /// Runs a worker to its end.
+    /// Runs a worker to its end. `request` gives what it is to do, for the directory that it works in.
     ///
     /// # Errors
-    /// When it cannot be started or listened to. Whatever the kernel does is none.
-    pub fn run(&self, request: &Request) -> Result<Called, CallError> {
+    /// When it cannot be started or listened to, and those of `request`. Whatever the kernel does is none.
+    pub fn run(&self, request: &dyn Fn(&Path) -> Result<Request, CallError>) -> Result<Called, CallError> {
         let failed = |what| move |source| CallError::Worker { what, source };
         let make = || failed("make a directory for");
         let dir = tempfile::Builder::new().prefix("kiln-call-").tempdir_in(self.scratch).map_err(make())?;
+        let request = request(dir.path())?;
         let printed = dir.path().join("output");
         let (stdout, stderr) = if self.keeps_output {
             let file = File::create(&printed).map_err(make())?;
@@ -141,7 +146,7 @@ impl Session<'_> {
         command.args(&self.worker.args).arg(dir.path()).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         // In a group of its own: what a kernel starts goes with it.
         let mut program = self.interrupt.start(&mut command).map_err(failed("start"))?;
-        let text = serde_json::to_vec(request).map_err(|source| CallError::Worker { what: "talk to", source: source.into() })?;
+        let text = serde_json::to_vec(&request).map_err(|source| CallError::Worker { what: "talk to", source: source.into() })?;
         if let Some(mut stdin) = program.take_stdin() {
             // One that is gone already tells so by its end.
             let _gone = stdin.write_all(&text);

@@ -23,11 +23,18 @@ const FEWEST: usize = 5;
 /// # Errors
 /// When the answers cannot be written.
 pub fn work(request: &Request, dir: &Path) -> io::Result<bool> {
-    let answers = Answers { file: File::options().create(true).append(true).open(dir.join(ANSWERS))?, dir: dir.to_owned() };
-    match answers.all(request) {
+    // A kernel may go to another directory.
+    let dir = std::path::absolute(dir)?;
+    let answers = Answers { file: File::options().create(true).append(true).open(dir.join(ANSWERS))?, dir: dir.clone() };
+    // What a kernel throws past the runtime, or when it is loaded, is told in its own words.
+    match kiln_ffi::uncaught(|| answers.all(request)).unwrap_or_else(|error| Err(error.into())) {
         Ok(()) => answers.say(&Answer::Done).map(|()| true),
         Err(Ended::Said) => Ok(false),
-        Err(Ended::Answers(cause)) => Err(cause),
+        Err(Ended::Answers(cause)) => {
+            // A short line may have room where results had none; without it, the kernel would be to blame.
+            answers.say(&Answer::Failed { message: format!("the results cannot be written to `{}`: {cause}", dir.display()) })?;
+            Ok(false)
+        }
         Err(Ended::Error(FfiError::Raised(raised))) => {
             answers.say(&Answer::Raised { kind: raised.kind, message: raised.message })?;
             Ok(false)
@@ -39,7 +46,8 @@ pub fn work(request: &Request, dir: &Path) -> io::Result<bool> {
     }
 }
 
-/// Sees to it that this process leaves nothing behind: it ends with the one that started it, and writes no memory images.
+/// Sees to it that this process leaves nothing behind, and that nobody suffers from it: it ends with the one that started it, writes no
+/// memory images, and is the first to go where memory runs out.
 pub fn confine() {
     #[cfg(target_os = "linux")]
     {
@@ -47,6 +55,7 @@ pub fn confine() {
         // Where the system refuses, the process works all the same.
         let _stays = set_parent_process_death_signal(Some(Signal::KILL));
         let _writes = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        let _first = std::fs::write("/proc/self/oom_score_adj", "1000");
     }
 }
 
@@ -152,7 +161,11 @@ impl Answers {
     fn tensor(&self, runtime: &Runtime, wanted: &TensorArgument, position: usize) -> Result<Made, Ended> {
         let seed = u64::try_from(position).unwrap_or(0);
         let Some(before) = fill::elements(&wanted.layout, &wanted.fill, seed) else {
-            return self.fail(format!("argument {position}: the tensor cannot be filled"));
+            if wanted.layout.dtype().encode(0.0).is_none() {
+                return self.fail(format!("argument {position}: the tensor cannot be filled"));
+            }
+            let bytes = wanted.layout.count().saturating_mul(wanted.layout.dtype().size());
+            return Err(FfiError::Memory { bytes }.into());
         };
         let tensor = Tensor::new(runtime, wanted.layout.clone(), wanted.place)?;
         tensor.fill(&before)?;

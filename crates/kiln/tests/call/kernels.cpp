@@ -5,7 +5,12 @@
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -90,6 +95,32 @@ void hangs(TensorView) {
   for (;;) std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
+// Leaves a process behind, and says which.
+void forks(TensorView) {
+  int child = fork();
+  if (child == 0) {
+    sleep(600);
+    std::_Exit(0);
+  }
+  std::printf("forked %d\n", child);
+}
+
+// As the system does for want of memory.
+void killed(TensorView) { std::raise(SIGKILL); }
+
+void goes_elsewhere(TensorView out) {
+  if (chdir("/") != 0) throw std::runtime_error("/");
+  static_cast<float*>(out.data_ptr())[0] = 7;
+}
+
+// Words of languages where others have names.
+double class_of(TensorView self, int64_t lambda) { return lambda == 0 ? std::nan("") : static_cast<double>(self.ndim()); }
+
+int64_t beyond(TensorView out) {
+  for (int64_t i = 0; i < count(out); ++i) static_cast<int64_t*>(out.data_ptr())[i] = (int64_t{1} << 53) + 1;
+  return (int64_t{1} << 53) + 1;
+}
+
 }  // namespace
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(relu, relu);
@@ -104,6 +135,11 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(crashes, crashes);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(ends, ends);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(ends_at_once, ends_at_once);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(hangs, hangs);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(forks, forks);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(killed, killed);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(goes_elsewhere, goes_elsewhere);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(class, class_of);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(beyond, beyond);
 
 // By hand: a code, and no error.
 extern "C" __attribute__((visibility("default"))) int __tvm_ffi_says_nothing(void*, const TVMFFIAny*, int32_t, TVMFFIAny*) { return -1; }

@@ -182,6 +182,15 @@ pub(crate) struct Build {
     /// Program that stands in front of the compilers of units, such as sccache: a name or a path
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) launcher: Option<String>,
+    /// Load nothing of what was built: variants count as linked
+    #[arg(long)]
+    pub(crate) no_load_check: bool,
+    /// Build only what this machine can load: another variant is an error
+    #[arg(long, conflicts_with = "no_load_check")]
+    pub(crate) require_load_check: bool,
+    /// Seconds after which loading a variant is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) load_timeout: u64,
     /// Form of the messages
     #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
     pub(crate) message_format: MessageFormat,
@@ -262,7 +271,7 @@ pub(crate) struct Callable {
     #[arg(long = "arg", value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
     /// Shape of tensors, such as 4x1024; repeated, that of the first tensor and so on [default: 8x16]
-    #[arg(long = "shape", value_name = "SHAPE")]
+    #[arg(long = "shape", value_name = "SHAPE", allow_hyphen_values = true)]
     pub(crate) shapes: Vec<String>,
     /// Element type of tensors, such as bfloat16; repeated, that of the first tensor and so on [default: float32]
     #[arg(long = "dtype", value_name = "DTYPE")]

@@ -2,6 +2,8 @@
 //!
 //! Field names are stable. Every object has `reason`, which says what happened.
 
+use std::path::Path;
+
 use kiln::Event;
 use kiln::build_error::Report;
 use kiln::compiler_messages::CompilerMessage;
@@ -26,6 +28,11 @@ impl<'a> JsonReporter<'a> {
     }
 }
 
+/// A path for programs: JSON has texts alone, and what is none is shown as people see it.
+pub(crate) fn path(path: &Path) -> String {
+    path.display().to_string()
+}
+
 fn value(event: &Event) -> Value {
     match event {
         Event::Warning { message } => json!({"reason": "warning", "message": message}),
@@ -38,13 +45,15 @@ fn value(event: &Event) -> Value {
             "capabilities": capabilities, "text": text,
         }),
         Event::VariantFinished { variant, directory, changed, stage } => {
-            json!({"reason": "variant-finished", "variant": variant, "directory": directory, "changed": changed, "stage": stage})
+            json!({"reason": "variant-finished", "variant": variant, "directory": path(directory), "changed": changed, "stage": stage})
         }
         Event::Remark { variant, remark } => json!({"reason": "check", "variant": variant, "check": remark}),
         Event::DiskFull { directory, left } => {
-            json!({"reason": "disk-full", "code": "disk-full", "directory": directory, "left_bytes": left})
+            json!({"reason": "disk-full", "code": "disk-full", "directory": path(directory), "left_bytes": left})
         }
-        Event::VariantRemoved { variant, directory } => json!({"reason": "variant-removed", "variant": variant, "directory": directory}),
+        Event::VariantRemoved { variant, directory } => {
+            json!({"reason": "variant-removed", "variant": variant, "directory": path(directory)})
+        }
         Event::VariantFailed { variant, reason: None } => json!({"reason": "variant-failed", "variant": variant}),
         Event::VariantFailed { variant, reason: Some(Report { code, message, causes, hint }) } => json!({
             "reason": "variant-failed", "variant": variant, "code": code, "message": message, "causes": causes, "hint": hint,
@@ -86,7 +95,9 @@ fn graph_value(event: &kiln_graph::Event) -> Value {
         G::StepRetried { step, verb, label } => {
             json!({"reason": "step-retried", "step": step.as_str(), "verb": verb, "label": label})
         }
-        G::CacheDamaged { files } => json!({"reason": "cache-damaged", "files": files}),
+        G::CacheDamaged { files } => {
+            json!({"reason": "cache-damaged", "files": files.iter().map(|file| path(file)).collect::<Vec<_>>()})
+        }
         G::StepStarted { step, verb, label, reason, command } => {
             json!({"reason": "step-started", "step": step.as_str(), "verb": verb, "label": label, "cause": reason, "command": command})
         }
@@ -104,5 +115,22 @@ fn graph_value(event: &kiln_graph::Event) -> Value {
             "reason": "graph-finished", "ran": ran, "up_to_date": up_to_date, "cached": cached, "shared": shared, "failed": failed,
             "skipped": skipped,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn paths_need_not_be_text() {
+        let directory = Path::new(std::ffi::OsStr::from_bytes(b"/k\xff")).to_owned();
+        let removed = Event::VariantRemoved { variant: "v".to_owned(), directory: directory.clone() };
+        assert_eq!(value(&removed)["directory"], "/k\u{fffd}");
+        let damaged = Event::Graph(kiln_graph::Event::CacheDamaged { files: vec![directory.clone()] });
+        assert_eq!(value(&damaged)["files"][0], "/k\u{fffd}");
+        assert_eq!(value(&Event::DiskFull { directory, left: 1 })["directory"], "/k\u{fffd}");
     }
 }

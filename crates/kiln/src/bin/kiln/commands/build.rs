@@ -1,10 +1,10 @@
 //! `kiln build`.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kiln::Event;
-use kiln::build::{BuildOptions, BuildReport, Loader, Prepared, Services, prepare, run as run_build};
+use kiln::build::{BuildOptions, BuildReport, LoadCheck, Loader, Prepared, Services, prepare, run as run_build};
 use kiln::build_error::causes;
 use kiln::cuda::{CudaToolkits, arch_request, device_capabilities};
 use kiln::frameworks::TorchSource;
@@ -80,10 +80,11 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let actions = if args.no_cache { None } else { Some(settings.actions(&cache_dir)?) };
     // Without a place for its files, nothing is loaded, and variants count as linked.
     let scratch = Scratch::new("kiln-load-", settings).ok();
-    let loader = |scratch: &Scratch| Some(Loader { worker: super::call::worker().ok()?, scratch: scratch.path().to_owned() });
+    let timeout = Duration::from_secs(args.load_timeout);
+    let loader = |scratch: &Scratch| Some(Loader { worker: super::call::worker().ok()?, scratch: scratch.path().to_owned(), timeout });
     let launcher = args.launcher.as_ref().map(|value| launcher(value, settings, &cache_dir)).transpose()?;
     let services = Services {
-        loader: scratch.as_ref().filter(|_| settings.target == settings.machine).and_then(loader),
+        loader: scratch.as_ref().and_then(loader),
         launcher,
         cuda,
         provisioner: &provisioner,
@@ -117,6 +118,11 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         memory_mib: memory::budget(args.memory.as_deref(), Path::new("/"))?,
         keep_going: args.keep_going,
         arch,
+        load_check: match (args.no_load_check, args.require_load_check) {
+            (true, _) => LoadCheck::Never,
+            (false, true) => LoadCheck::Required,
+            (false, false) => LoadCheck::WherePossible,
+        },
         fetch: !args.plan,
     };
     let prepared = signals::unless_stuck(&interrupt, printer, || prepare(&checked, options, &services))?;

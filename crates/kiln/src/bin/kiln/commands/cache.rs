@@ -7,6 +7,7 @@ use kiln_graph::{ActionCache, size_of_text};
 use crate::args::{CacheCommand, ReportFormat};
 use crate::exit::{Exit, Failure};
 use crate::human::megabytes;
+use crate::json::path;
 use crate::printer::Printer;
 use crate::settings::{SIZE_FORM, Settings};
 
@@ -57,7 +58,7 @@ fn stats(cache: &ActionCache, format: ReportFormat, printer: &Printer) -> std::i
             out,
             "{}",
             serde_json::json!({
-                "directory": cache.dir(), "limit_bytes": cache.limit(), "bytes": stats.bytes(), "steps": stats.manifests.files,
+                "directory": path(cache.dir()), "limit_bytes": cache.limit(), "bytes": stats.bytes(), "steps": stats.manifests.files,
                 "results": stats.results.files, "files": stats.blobs.files,
             })
         ),

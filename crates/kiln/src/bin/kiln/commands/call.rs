@@ -7,7 +7,7 @@ use std::time::Duration;
 use kiln::Event;
 use kiln::call::argument::{Argument, Defaults, extents, parse_arguments, parse_extents, parse_place};
 use kiln::call::bench::{Times, time};
-use kiln::call::check::{Loadable, Results, TensorAfter, described, reference, results, shown};
+use kiln::call::check::{Asked, Loadable, Results, TensorAfter, Verdict, described, reference, results, shown};
 use kiln::call::library::Wanted;
 use kiln::call::protocol::Answer;
 use kiln::call::reference::{Expected, FILE, ReferenceCall, project_of, read, read_file};
@@ -24,6 +24,7 @@ use super::settings_of;
 use crate::args::{BenchKernel, Call, Callable, ReportFormat};
 use crate::exit::{Exit, Failure};
 use crate::human::{Detail, HumanReporter};
+use crate::memory;
 use crate::printer::Printer;
 use crate::settings::Settings;
 use crate::signals;
@@ -127,6 +128,7 @@ fn with_context(
         timeout: Duration::from_secs(args.timeout),
         interrupt: &interrupt,
         keeps_output: false,
+        memory: memory::budget(None, Path::new("/"))?.map(|mib| mib << 20),
     };
     work(&Context { args, settings, printer, session: &session, defaults, kernel, other: &other })
 }
@@ -144,10 +146,17 @@ fn runtime_failure(error: RuntimeError) -> Failure {
     }
 }
 
-/// The failure of a kernel: its own words, or how it ended.
-fn failed(called: &Called) -> Option<Failure> {
-    let problem = called.problem()?;
-    Some(if called.ended == Ended::Interrupted { interrupted() } else { Failure::new("call", problem) })
+/// How a worker ended, for programs.
+fn ended_json(ended: &Ended) -> Value {
+    match ended {
+        Ended::Done => json!({"how": "done"}),
+        Ended::Raised { kind, message } => json!({"how": "raised", "kind": kind, "message": message}),
+        Ended::Failed { message } => json!({"how": "failed", "message": message}),
+        Ended::Killed { signal } => json!({"how": "killed", "signal": signal}),
+        Ended::Exited { code } => json!({"how": "exited", "code": code}),
+        Ended::TimedOut { limit } => json!({"how": "timed-out", "seconds": limit.as_secs_f64()}),
+        Ended::Interrupted => json!({"how": "interrupted"}),
+    }
 }
 
 fn interrupted() -> Failure {
@@ -184,7 +193,7 @@ impl Context<'_> {
 
     fn list(&self) -> Result<Exit, Failure> {
         let called = self.kernel.load(self.session)?;
-        if let Some(failure) = failed(&called) {
+        if let Some(failure) = self.failed(&called, None) {
             return Err(failure);
         }
         self.loaded();
@@ -209,13 +218,21 @@ impl Context<'_> {
     }
 
     fn call_one(&self, function: &str) -> Result<Exit, Failure> {
-        let arguments = self.arguments(function)?;
+        let (arguments, called) = match self.arguments(function)? {
+            Asked::Takes(arguments) => {
+                self.printer.status("Calling", &written(function, &arguments));
+                let called = self.kernel.call(self.session, function, &arguments, None)?;
+                if let Some(failure) = self.failed(&called, Some((function, &arguments))) {
+                    return Err(failure);
+                }
+                (arguments, called)
+            }
+            Asked::Called { called, takes_none } => {
+                self.called_without(function, &called, takes_none)?;
+                (Vec::new(), *called)
+            }
+        };
         let call = written(function, &arguments);
-        self.printer.status("Calling", &call);
-        let called = self.kernel.call(self.session, function, &arguments, None)?;
-        if let Some(failure) = failed(&called) {
-            return Err(failure);
-        }
         let results = results(&called, &arguments)?;
         self.printer.stdout(|out| match self.args.format {
             ReportFormat::Human => {
@@ -233,16 +250,42 @@ impl Context<'_> {
         }
     }
 
-    /// The arguments as given, else a tensor for each parameter.
-    fn arguments(&self, function: &str) -> Result<Vec<Argument>, Failure> {
-        if self.args.arguments.is_empty() {
-            return self
-                .kernel
-                .arguments(self.session, function, &self.defaults)
-                .map(|(_, arguments)| arguments)
-                .map_err(|error| if self.session.interrupt.is_set() { interrupted() } else { error.into() });
+    /// The failure of a kernel, in its own words or how it ended; programs get that as a report too.
+    fn failed(&self, called: &Called, call: Option<(&str, &[Argument])>) -> Option<Failure> {
+        let problem = called.problem()?;
+        if called.ended == Ended::Interrupted {
+            return Some(interrupted());
         }
-        Ok(parse_arguments(&self.args.arguments, &self.defaults)?)
+        if self.args.format == ReportFormat::Json {
+            let (function, arguments) = call.map(|(function, arguments)| (function, texts(arguments))).unzip();
+            let object = json!({
+                "kernel": self.name(), "runtime": self.kernel.runtime.name, "function": function, "arguments": arguments,
+                "problem": problem, "ended": ended_json(&called.ended),
+            });
+            self.printer.stdout(|out| pretty(out, &object));
+        }
+        Some(Failure::new("call", problem))
+    }
+
+    /// The arguments as given, else a tensor for each parameter.
+    fn arguments(&self, function: &str) -> Result<Asked, Failure> {
+        if self.args.arguments.is_empty() {
+            let asked = self.kernel.arguments(self.session, function, &self.defaults)?;
+            return if self.session.interrupt.is_set() { Err(interrupted()) } else { Ok(asked) };
+        }
+        Ok(Asked::Takes(parse_arguments(&self.args.arguments, &self.defaults)?))
+    }
+
+    /// What went wrong with a function that was called without arguments, when it was asked what it takes.
+    fn called_without(&self, function: &str, called: &Called, takes_none: bool) -> Result<(), Failure> {
+        const HINT: &str = "it was called without arguments, for nothing says what it takes: name them in order with `--arg`, such as `--arg tensor:4x8 --arg 1e-5`";
+        if let Some(failure) = self.failed(called, Some((function, &[]))) {
+            return Err(if takes_none || failure.exit == Exit::Interrupted { failure } else { failure.hint(HINT) });
+        }
+        if self.args.shapes.is_empty() && self.args.dtypes.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("`{function}` takes no tensor that `--shape` or `--dtype` could describe")))
     }
 
     fn check(&self, path: &Path, calls: &[ReferenceCall]) -> Result<Exit, Failure> {
@@ -251,42 +294,50 @@ impl Context<'_> {
         }
         let mut verdicts = Vec::new();
         for call in calls {
-            let problem = reference(&self.kernel, self.session, call, &|| self.of_other(call))?;
+            let verdict = reference(&self.kernel, self.session, call, &|| self.of_other(call))?;
             if self.session.interrupt.is_set() {
                 return Err(interrupted());
             }
             if self.args.format == ReportFormat::Human {
                 let what = written(&call.function, &call.arguments);
                 let name = if call.name == call.function { what } else { format!("{}: {what}", call.name) };
-                self.printer.stdout(|out| match &problem {
-                    None => writeln!(out, "ok      {name}"),
-                    Some(problem) => writeln!(out, "failed  {name}: {problem}"),
+                self.printer.stdout(|out| match &verdict {
+                    Verdict::AsExpected => writeln!(out, "ok      {name}"),
+                    Verdict::Alone => writeln!(out, "alone   {name}: others are compared with this"),
+                    Verdict::Otherwise(problem) => writeln!(out, "failed  {name}: {problem}"),
                 });
             }
-            verdicts.push((call, problem));
+            verdicts.push((call, verdict));
         }
         if self.args.format == ReportFormat::Json {
             let list: Vec<Value> = verdicts
                 .iter()
-                .map(|(call, problem)| json!({"name": call.name, "function": call.function, "ok": problem.is_none(), "problem": problem}))
+                .map(|(call, verdict)| {
+                    let problem = if let Verdict::Otherwise(problem) = verdict { Some(problem) } else { None };
+                    let (ok, compared) = (problem.is_none(), *verdict != Verdict::Alone);
+                    json!({"name": call.name, "function": call.function, "ok": ok, "compared": compared, "problem": problem})
+                })
                 .collect();
             self.printer.stdout(|out| pretty(out, &json!({"kernel": self.name(), "runtime": self.kernel.runtime.name, "calls": list})));
         }
-        let failed = verdicts.iter().filter(|(_, problem)| problem.is_some()).count();
+        let failed = verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Otherwise(_))).count();
+        let alone = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Alone).count();
         if failed > 0 {
             return Err(Failure::new("reference", format!("{failed} of {} calls are not as `{}` expects", verdicts.len(), path.display())));
         }
-        self.printer.status("Checked", &format!("{} calls with {}", verdicts.len(), self.kernel.runtime.name));
+        let alone = if alone > 0 { format!(", {alone} of them for others to be compared with") } else { String::new() };
+        self.printer.status("Checked", &format!("{} calls with {}{alone}", verdicts.len(), self.kernel.runtime.name));
         Ok(Exit::Success)
     }
 
-    /// What the other backend's variant makes of a call. Its tensors lie where that backend has them.
-    fn of_other(&self, call: &ReferenceCall) -> Result<Results, CallError> {
+    /// What the other backend's variant makes of a call; none if that is the one that is called. Its tensors lie where that backend has
+    /// them.
+    fn of_other(&self, call: &ReferenceCall) -> Result<Option<Results>, CallError> {
         let Expected::Backend(backend) = &call.expected else { return Err(CallError::Answers) };
         let refused = |why: String| CallError::Reference { path: PathBuf::from(FILE), why };
         let kernel = (self.other)(*backend).map_err(|failure| refused(failure.message))?;
         if kernel.kernel.path.canonicalize().ok() == self.kernel.kernel.path.canonicalize().ok() {
-            return Err(refused(format!("`{}` is compared with itself: call the variant of another backend", call.name)));
+            return Ok(None);
         }
         let place = if *backend == BackendName::Cuda { Place::Cuda { ordinal: 0 } } else { Place::Host };
         let moved = |argument: &Argument| match argument {
@@ -297,7 +348,7 @@ impl Context<'_> {
         let arguments: Vec<Argument> = call.arguments.iter().map(moved).collect();
         let called = kernel.call(self.session, &call.function, &arguments, None)?;
         match called.problem() {
-            None => results(&called, &arguments),
+            None => results(&called, &arguments).map(Some),
             Some(problem) => Err(refused(format!("the variant for {backend} gives nothing to compare with: {problem}"))),
         }
     }
@@ -311,11 +362,17 @@ impl Context<'_> {
                 return Err(Failure::usage(format!("there are several functions: {names}")).hint("name one with `--function`"));
             }
         };
-        let arguments = self.arguments(&function)?;
+        let arguments = match self.arguments(&function)? {
+            Asked::Takes(arguments) => arguments,
+            Asked::Called { called, takes_none } => {
+                self.called_without(&function, &called, takes_none)?;
+                Vec::new()
+            }
+        };
         let call = written(&function, &arguments);
         self.printer.status("Timing", &call);
         let called = self.kernel.call(self.session, &function, &arguments, Some(args.time))?;
-        if let Some(failure) = failed(&called) {
+        if let Some(failure) = self.failed(&called, Some((&function, &arguments))) {
             return Err(failure);
         }
         let timed = called.answers.iter().find_map(|answer| match answer {
@@ -372,6 +429,8 @@ impl Context<'_> {
             (_, Some(returned)) => tensor(returned),
             (Some(Argument::Bool(value)), _) => json!(value),
             (Some(Argument::Int(value)), _) => json!(value),
+            // JSON has no such numbers.
+            (Some(Argument::Float(value)), _) if !value.is_finite() => json!(value.to_string()),
             (Some(Argument::Float(value)), _) => json!(value),
             (Some(Argument::Str(text)), _) => json!(text),
             _ => Value::Null,

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use kiln::Event;
-use kiln::build::{BuildOptions, Checked, Services};
+use kiln::build::{BuildOptions, Checked, LoadCheck, Services};
 use kiln::build_error::Report;
 use kiln::cuda::CudaToolkits;
 use kiln::doctor::{self, Examination, IndexShown};
@@ -117,6 +117,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
             keep_going: false,
             arch: None,
             prune: false,
+            load_check: LoadCheck::default(),
             fetch: false,
         },
         services: &services,

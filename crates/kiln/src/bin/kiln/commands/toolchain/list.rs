@@ -8,6 +8,7 @@ use kiln_toolchain::{StoreEntry, StoredTree, TvmFfiRelease};
 use super::Context;
 use crate::args::ReportFormat;
 use crate::exit::{Exit, Failure};
+use crate::json::path;
 
 pub(super) fn run(context: &Context<'_>, verbose: bool, format: ReportFormat) -> Result<Exit, Failure> {
     let mut entries = context.provisioner.list();
@@ -46,7 +47,8 @@ fn tvm_ffi<'c>(context: &Context<'c>) -> Result<Vec<(&'c TvmFfiRelease, Option<P
 fn json_tvm_ffi((release, dir): &(&TvmFfiRelease, Option<PathBuf>)) -> serde_json::Value {
     serde_json::json!({
         "name": "tvm-ffi", "version": release.version.to_string(), "platform": release.platform, "wheel": release.wheel.file,
-        "sha256": release.wheel.sha256, "record_sha256": release.wheel.record_sha256, "license": release.license, "path": dir,
+        "sha256": release.wheel.sha256, "record_sha256": release.wheel.record_sha256, "license": release.license,
+        "path": dir.as_deref().map(path),
     })
 }
 
@@ -68,7 +70,7 @@ fn json(entry: &StoreEntry) -> serde_json::Value {
         "name": "torch", "version": release.version.to_string(), "platform": release.platform, "wheel": release.wheel.file,
         "sha256": release.wheel.sha256, "record_sha256": release.wheel.record_sha256,
         "cuda": release.cuda.as_ref().map(ToString::to_string), "cxx": release.cxx_level.as_str(), "license": release.license,
-        "locked": release.locked, "path": entry.dir,
+        "locked": release.locked, "path": entry.dir.as_deref().map(path),
     })
 }
 
@@ -81,7 +83,7 @@ fn json_tree(tree: &StoredTree) -> serde_json::Value {
         )
         .collect();
     serde_json::json!({
-        "id": tree.id, "path": tree.dir, "wheels": tree.wheels, "redistributable": tree.redistributable, "terms": terms,
+        "id": tree.id, "path": path(&tree.dir), "wheels": tree.wheels, "redistributable": tree.redistributable, "terms": terms,
     })
 }
 
