@@ -1,7 +1,7 @@
 //! `build-kernels`: every example for this machine, and for each variant how far it is proven.
 //!
 //! `kiln build` proves that a variant was planned, compiled and linked, and says so in its build record. Whether it loads
-//! and runs is shown here, by the unchanged `kernels` package in each Python that the variant is for.
+//! and runs is shown here, by the unchanged `kernels` package in each Python that the variant is for, and by `kiln call`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
+use crate::calls;
 use crate::kiln::{Kiln, Variant};
 use crate::process;
 use crate::prove::{self, Case};
@@ -118,7 +119,7 @@ pub(crate) fn build_and_prove(workspace: &Workspace, kiln: &Kiln, pythons: &[Tes
     if rows.is_empty() {
         bail!("no example has such a variant");
     }
-    prove_all(workspace, pythons, &mut rows)?;
+    prove_all(workspace, kiln, pythons, &mut rows)?;
     print_table(&rows);
     let failed = rows.iter().filter(|row| row.reached < provable(&row.variant)).count();
     Ok(Counts { passed: rows.len() - failed, failed })
@@ -161,11 +162,11 @@ fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options)
     Ok(rows)
 }
 
-/// Loads and runs each variant in every Python that should take it. The least that any of them reaches counts.
-fn prove_all(workspace: &Workspace, pythons: &[TestPython], rows: &mut [Row]) -> anyhow::Result<()> {
-    let wants = |python: &TestPython, row: &Row| {
-        row.reached >= Stage::Linked && provable(&row.variant) >= Stage::Loaded && python.takes(&row.variant)
-    };
+/// Loads and runs each variant in every Python that should take it, and those of tvm-ffi through `kiln call`. The least that any of them
+/// reaches counts.
+fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &mut [Row]) -> anyhow::Result<()> {
+    let wants =
+        |python: &TestPython, row: &Row| row.reached >= Stage::Linked && is_selected_here(&row.variant) && python.takes(&row.variant);
     let results: Vec<anyhow::Result<Vec<Stage>>> = std::thread::scope(|scope| {
         let rows = &*rows;
         let start = |python| {
@@ -175,21 +176,24 @@ fn prove_all(workspace: &Workspace, pythons: &[TestPython], rows: &mut [Row]) ->
         let running: Vec<_> = pythons.iter().map(start).collect();
         running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| bail!("a thread failed"))).collect()
     });
-    let mut seen = vec![Vec::new(); rows.len()];
+    let mut seen = vec![Vec::<(String, Stage)>::new(); rows.len()];
     for (python, stages) in pythons.iter().zip(results) {
         let proven = rows.iter().enumerate().filter(|(_, row)| wants(python, row)).map(|(index, _)| index);
         for (index, stage) in proven.zip(stages?) {
             if let Some(seen) = seen.get_mut(index) {
-                seen.push((python.name.as_str(), stage));
+                seen.push((python.name.clone(), stage));
             }
+        }
+    }
+    for (row, seen) in rows.iter().zip(&mut seen) {
+        if row.variant.framework == "tvm-ffi" && row.reached >= Stage::Linked && provable(&row.variant) >= Stage::Loaded {
+            seen.extend(calls::prove(kiln, &row.case)?);
         }
     }
     for (row, seen) in rows.iter_mut().zip(seen) {
         if let Some(least) = seen.iter().map(|(_, stage)| *stage).min() {
             row.reached = least;
-            let say = |(name, stage): &(&str, Stage)| {
-                if *stage >= provable(&row.variant) { (*name).to_owned() } else { format!("not {name}") }
-            };
+            let say = |(name, stage): &(String, Stage)| if *stage >= provable(&row.variant) { name.clone() } else { format!("not {name}") };
             row.note = seen.iter().map(say).collect::<Vec<_>>().join("; ");
         } else if row.reached >= Stage::Linked {
             row.note = if provable(&row.variant) < Stage::Loaded { "no such device here" } else { "no such Python here" }.to_owned();
@@ -211,15 +215,22 @@ fn belongs_here(variant: &Variant, pythons: &[TestPython]) -> bool {
     is_built || variant.is_noarch()
 }
 
-/// The stage that a machine without any accelerator can show. torch's CUDA builds select `torch-cuda` without a GPU too, and without
-/// torch the loader asks CUDA's runtime library, which is here for CUDA 13.
+/// The stage that a machine without any accelerator can show. torch's CUDA builds select `torch-cuda` without a GPU too, and `kiln call`
+/// brings CUDA's runtime library, which the catalog has of CUDA 13.
 fn provable(variant: &Variant) -> Stage {
-    let has_runtime = variant.compute.as_deref().is_some_and(|cuda| cuda.starts_with("13.0"));
+    let has_runtime = variant.compute.as_deref().is_some_and(|cuda| cuda.starts_with("13."));
     match (variant.backend.as_str(), variant.framework.as_str()) {
         ("cpu", _) | ("cuda", "torch-noarch") => Stage::Ran,
         ("cuda", "tvm-ffi") if has_runtime => Stage::Loaded,
         _ => Stage::Linked,
     }
+}
+
+/// Whether the loader in a Python selects a variant on this machine: without torch it asks CUDA's runtime library, which is here for CUDA
+/// 13.0.
+fn is_selected_here(variant: &Variant) -> bool {
+    let has_runtime = variant.compute.as_deref().is_some_and(|cuda| cuda.starts_with("13.0"));
+    provable(variant) >= Stage::Loaded && (has_runtime || variant.framework != "tvm-ffi" || variant.backend != "cuda")
 }
 
 /// How far the build record says that a variant got.

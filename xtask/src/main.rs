@@ -5,6 +5,7 @@
 
 mod bench;
 mod build_kernels;
+mod calls;
 mod catalog;
 mod ci_matrix;
 mod codegen;
