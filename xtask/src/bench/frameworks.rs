@@ -163,13 +163,14 @@ fn size(project: &Path) -> anyhow::Result<u64> {
     Ok(extension.metadata()?.len())
 }
 
+/// The head of the table.
+const HEAD: &str = "| | build, one step at a time | of that time | extension | variants for the processor | variants for CUDA | one variant serves |\n\
+                    |---|---|---|---|---|---|---|\n";
+
 /// The table: times as shares of the slowest way, for the machine is nobody else's.
 fn table(all: &[Measured]) -> anyhow::Result<String> {
     let first = all.first().context("nothing was measured")?;
-    let mut text = String::from(
-        "| | build, one step at a time | of that time | extension | variants for the processor | variants for CUDA | one variant serves |\n\
-         |---|---|---|---|---|---|---|\n",
-    );
+    let mut text = String::from(HEAD);
     for (way, measured) in WAYS.iter().zip(all) {
         let seconds = Spread::of(measured.times.clone()).context("no runs")?.median;
         // Within each round, so that what slows one slows the other.
@@ -217,9 +218,18 @@ mod tests {
     #[test]
     fn the_page_has_a_place_for_it() {
         let page = include_str!("../../../docs/frameworks.md");
-        assert!(replaced(page, "").is_some());
-        for way in &WAYS {
-            assert!(page.contains(&format!("| {} |", way.name)), "`{}` is missing: `cargo xtask bench frameworks --write`", way.name);
+        let (_, rest) = page.split_once(BEGIN).unwrap();
+        let (table, _) = rest.split_once(END).unwrap();
+        assert_eq!(replaced(page, &format!("{}\n", table.trim())).unwrap(), page);
+        let rows = table.trim().strip_prefix(HEAD).expect("another head: `cargo xtask bench frameworks --write`");
+        let rows: Vec<Vec<&str>> = rows.lines().map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect();
+        assert_eq!(rows.len(), WAYS.len());
+        for (row, way) in rows.iter().zip(&WAYS) {
+            let [name, seconds, share, size, cpu, cuda, reach] = row.as_slice() else { panic!("{row:?}") };
+            assert_eq!((*name, *reach), (way.name, way.reach));
+            for (cell, unit) in [(seconds, " s"), (share, " %"), (size, " kB"), (cpu, ""), (cuda, "")] {
+                assert!(cell.strip_suffix(unit).is_some_and(|number| number.parse::<f64>().is_ok_and(|number| number > 0.0)), "{row:?}");
+            }
         }
     }
 
