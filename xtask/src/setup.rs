@@ -256,6 +256,7 @@ pub(crate) fn for_cargo_tests(workspace: &Workspace) -> anyhow::Result<()> {
     oracles(workspace)?;
     sccache(workspace)?;
     foreign_tvm_ffi(workspace)?;
+    tvm_ffi_pythons(workspace)?;
     torch_pythons(workspace, TORCH).map(drop)
 }
 

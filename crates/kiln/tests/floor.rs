@@ -1,8 +1,9 @@
 //! Extensions on the floor: programs that use much of the C and C++ libraries, built by Kiln, judged by the checkers of others, and run
-//! inside a real torch.
+//! inside a real torch, or by tvm-ffi.
 //!
 //! With `KILN_TEST_FLOOR=full` in the environment every compiler, linker, level of optimisation and language level is tried, as `cargo
-//! xtask test --full` does; with a part of a setting's name (`clang++-19 lld`) those settings only.
+//! xtask test --full` does; with a part of a setting's name, which ends with what the programs stand behind (`clang++-19 lld`, `tvm_ffi`),
+//! those settings only.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends at its first failure")]
 
@@ -24,16 +25,25 @@ enum Binding {
     Stable,
     /// Torch's C++ ABI.
     Classic,
+    /// tvm-ffi.
+    TvmFfi,
 }
 
 impl Binding {
-    const BOTH: &'static [Self] = &[Self::Stable, Self::Classic];
+    const ALL: &'static [Self] = &[Self::Stable, Self::Classic, Self::TvmFfi];
+    const LEAST: &'static [Self] = &[Self::Stable, Self::TvmFfi];
 
     fn as_str(self) -> &'static str {
         match self {
             Self::Stable => "stable",
             Self::Classic => "classic",
+            Self::TvmFfi => "tvm_ffi",
         }
+    }
+
+    /// The table of `build.toml`, which is also the beginning of the name of the Python package's directory.
+    fn table(self) -> &'static str {
+        if self == Self::TvmFfi { "tvm-ffi" } else { "torch" }
     }
 }
 
@@ -41,7 +51,7 @@ impl Binding {
 #[derive(Clone, Debug, Default)]
 struct Setting {
     /// What they stand behind: one after the other in one project, so that what knows nothing of torch is compiled once.
-    bindings: &'static [Binding],
+    bindings: Vec<Binding>,
     /// What `--cxx` says; the usual compiler without it.
     cxx: Option<String>,
     /// Flags of every unit.
@@ -60,16 +70,20 @@ impl Setting {
             "plain/parallel.cpp",
             "stable/binding.cpp",
             "classic/binding.cpp",
+            "tvm_ffi/binding.cpp",
         ] {
             support::project::write(dir, name, &fs::read_to_string(from.join(name)).unwrap());
         }
-        support::project::write(dir, "torch-ext/floor_programs/__init__.py", "from ._ops import ops\n");
+        let table = binding.table();
+        support::project::write(dir, &format!("{table}-ext/floor_programs/__init__.py"), "from ._ops import ops\n");
         let (kind, stable) = (binding.as_str(), if binding == Binding::Stable { "stable-abi = { cpu = \"2.11\" }" } else { "" });
         let flags = &self.flags;
-        let parallel: Vec<&str> = flags.iter().copied().chain(self.openmp.then_some("-fopenmp")).collect();
+        // Nobody brings an OpenMP library for kernels of tvm-ffi.
+        let openmp = self.openmp && binding != Binding::TvmFfi;
+        let parallel: Vec<&str> = flags.iter().copied().chain(openmp.then_some("-fopenmp")).collect();
         let text = format!(
             "[general]\nname = \"floor-programs\"\nversion = 1\nedition = 5\nlicense = \"Apache-2.0\"\nbackends = [\"cpu\"]\n\n\
-             [torch]\nsrc = [\"{kind}/binding.cpp\"]\ninclude = [\"plain\"]\ncxx-flags = {flags:?}\n{stable}\n\n\
+             [{table}]\nsrc = [\"{kind}/binding.cpp\"]\ninclude = [\"plain\"]\ncxx-flags = {flags:?}\n{stable}\n\n\
              [kernel.library]\nbackend = \"cpu\"\ndepends = []\ncxx-flags = {flags:?}\n\
              src = [\"plain/library.cpp\", \"plain/threads.cpp\", \"plain/programs.h\"]\n\n\
              [kernel.parallel]\nbackend = \"cpu\"\ndepends = []\ncxx-flags = {parallel:?}\n\
@@ -115,23 +129,47 @@ impl Setting {
         for remark in run.messages() {
             assert!(!["check", "warning"].contains(&remark["reason"].as_str().unwrap()), "{self:?}: {remark}");
         }
-        // Only the entry point is seen by others, and nothing is one for the whole process.
+        // Only the entry points are seen by others, and nothing is one for the whole process.
         let exports = kiln_object::elf::dynamic_file(&extension).unwrap().exports;
         let entry = format!("PyInit_{}", extension.file_name().unwrap().to_str().unwrap().split('.').next().unwrap());
-        let seen: Vec<_> = exports.iter().map(|export| (export.name.as_str(), export.binding)).collect();
-        assert_eq!(seen, [(entry.as_str(), kiln_object::elf::Binding::Global)], "{self:?}");
+        let entries: Vec<String> = match binding {
+            Binding::TvmFfi => FUNCTIONS.iter().map(|name| format!("__tvm_ffi_{name}")).collect(),
+            _ => vec![entry],
+        };
+        let mut seen: Vec<_> = exports.iter().map(|export| (export.name.as_str(), export.binding)).collect();
+        seen.sort_unstable_by_key(|(name, _)| *name);
+        let wanted: Vec<_> = entries.iter().map(|name| (name.as_str(), kiln_object::elf::Binding::Global)).collect();
+        assert_eq!(seen, wanted, "{self:?}");
 
         let work = dir.join(format!("work of {}", binding.as_str()));
         fs::create_dir(&work).unwrap();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/floor_programs.py");
-        let mut command = Command::new(environment("torch-2.13.0"));
-        command.arg("-B").arg(script).arg(&extension).arg(work).arg(binding.as_str());
-        let run = Run::of(command.env("HOME", sandbox.path("home")));
-        assert_eq!(run.code, Some(0), "{self:?}: {}\n{}", run.stdout, run.stderr);
-        assert!(run.stdout.contains("all well in torch 2.13.0"), "{}", run.stdout);
+        let script = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(name);
+        let run = |mut command: Command, well: &str| {
+            let run = Run::of(command.env("HOME", sandbox.path("home")));
+            assert_eq!(run.code, Some(0), "{self:?}: {}\n{}", run.stdout, run.stderr);
+            assert!(run.stdout.contains(well), "{}", run.stdout);
+        };
+        if binding != Binding::TvmFfi {
+            let mut command = Command::new(environment("torch-2.13.0"));
+            command.arg("-B").arg(script("floor_programs.py")).arg(&extension).arg(work).arg(binding.as_str());
+            run(command, "all well in torch 2.13.0");
+            return extension;
+        }
+        for (release, well) in [("tvm-ffi-oldest", "all well in tvm-ffi 0.1.9"), ("tvm-ffi-newest", "all well in tvm-ffi 0.1.")] {
+            let python = environment("base");
+            let packages = python.ancestors().nth(3).unwrap().join(release);
+            assert!(packages.exists(), "`{}` is missing: `cargo xtask setup` makes it", packages.display());
+            let mut command = Command::new(python);
+            command.arg("-B").arg(script("floor_programs_tvm_ffi.py")).arg(&extension).arg(&work).env("PYTHONPATH", packages);
+            run(command, well);
+        }
         extension
     }
 }
+
+/// The functions of the programs behind tvm-ffi, sorted.
+const FUNCTIONS: [&str; 12] =
+    ["caught", "echo", "errors", "files", "futures", "numbers", "parallel_sum", "relu", "text", "threads", "throws", "uncaught"];
 
 /// The interpreter of an environment that `cargo xtask setup` makes.
 fn environment(name: &str) -> PathBuf {
@@ -170,25 +208,28 @@ fn settings(sandbox: &Sandbox) -> Vec<(String, Setting)> {
     let mut settings = Vec::new();
     for compiler in compilers {
         let path = real_program(compiler).unwrap_or_else(|| missing(compiler));
-        let mut add = |name: String, linker: &str, bindings: &'static [Binding], flags: &[&'static str]| {
+        let mut add = |name: String, linker: &str, bindings: &[Binding], flags: &[&'static str]| {
             let cxx = Some(format!("{} -B{} -fuse-ld={linker}", path.display(), linkers.display()));
             let openmp = compiler.starts_with('g');
-            settings.push((format!("{compiler} {name}"), Setting { bindings, cxx, flags: flags.to_vec(), openmp }));
+            settings.push((format!("{compiler} {name}"), Setting { bindings: bindings.to_vec(), cxx, flags: flags.to_vec(), openmp }));
         };
         for linker in all {
-            add((*linker).to_owned(), linker, Binding::BOTH, &[]);
+            add((*linker).to_owned(), linker, Binding::ALL, &[]);
         }
         if wanted.is_none() {
             continue;
         }
         for flag in LEVELS.iter().chain(&LANGUAGES) {
-            add((*flag).to_owned(), "bfd", &[Binding::Stable], &[flag]);
+            add((*flag).to_owned(), "bfd", Binding::LEAST, &[flag]);
         }
-        add("not inline".to_owned(), "bfd", &[Binding::Stable], &["-O1", "-fno-inline"]);
-        add("hardened".to_owned(), "lld", Binding::BOTH, &[&["-O2"][..], &HARDENED].concat());
+        add("not inline".to_owned(), "bfd", Binding::LEAST, &["-O1", "-fno-inline"]);
+        add("hardened".to_owned(), "lld", Binding::ALL, &[&["-O2"][..], &HARDENED].concat());
     }
     if let Some(wanted) = wanted.filter(|wanted| wanted != "full") {
-        settings.retain(|(name, _)| name.contains(&wanted));
+        for (name, setting) in &mut settings {
+            setting.bindings.retain(|binding| format!("{name} {}", binding.as_str()).contains(&wanted));
+        }
+        settings.retain(|(_, setting)| !setting.bindings.is_empty());
         assert!(!settings.is_empty(), "no setting is called `{wanted}`");
     }
     settings
