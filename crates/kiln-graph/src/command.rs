@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::event::Failure;
 use crate::graph::Node;
@@ -16,6 +17,8 @@ use crate::step::{Action, Arg, Input, Piece, Program};
 pub(crate) struct Used {
     /// As in [`crate::record::Cost::peak_kib`].
     pub(crate) peak_kib: u64,
+    /// Processor time of it and of all programs that it ran.
+    pub(crate) cpu: Duration,
     /// Whether it was suspended meanwhile.
     pub(crate) suspended: bool,
 }
@@ -62,7 +65,8 @@ impl Run<'_> {
             };
             Failure::Spawn { message }
         })?;
-        *used = Used { peak_kib: used.peak_kib.max(ended.peak_kib), suspended: used.suspended || ended.suspended };
+        *used =
+            Used { peak_kib: used.peak_kib.max(ended.peak_kib), cpu: used.cpu + ended.cpu, suspended: used.suspended || ended.suspended };
         match (ended.status.code(), ended.status.signal()) {
             (Some(0), _) => Ok(()),
             _ if ended.interrupted => Err(Failure::Interrupted),

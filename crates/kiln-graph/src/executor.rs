@@ -97,7 +97,7 @@ impl<'a> Executor<'a> {
             records,
             schedule: Mutex::new(schedule),
             changed: Condvar::new(),
-            durations: Mutex::new(vec![Duration::ZERO; graph.len()]),
+            durations: Mutex::new(vec![(Duration::ZERO, Duration::ZERO); graph.len()]),
             observer: Mutex::new(observer),
         };
         {
@@ -144,7 +144,7 @@ impl<'a> Executor<'a> {
         let (states, targets) = pool.schedule.into_inner().unwrap_or_else(PoisonError::into_inner).into_states();
         let durations = pool.durations.into_inner().unwrap_or_else(PoisonError::into_inner);
         let steps = graph.steps().zip(states).zip(durations);
-        let steps = steps.map(|(((id, _), state), duration)| StepOutcome { step: id.clone(), state, duration }).collect();
+        let steps = steps.map(|(((id, _), state), (duration, cpu))| StepOutcome { step: id.clone(), state, duration, cpu }).collect();
         let targets = graph.targets().zip(targets).map(|((name, _), ok)| TargetOutcome { target: name.to_owned(), ok }).collect();
         Outcome::new(steps, targets, self.work_dir.out_dir(), self.config.interrupt.is_set())
     }
@@ -162,7 +162,8 @@ struct Pool<'a> {
     schedule: Mutex<Schedule>,
     /// The schedule changed: a step is ready, or none will be.
     changed: Condvar,
-    durations: Mutex<Vec<Duration>>,
+    /// How long each step ran, and the processor time of its programs.
+    durations: Mutex<Vec<(Duration, Duration)>>,
     observer: Mutex<&'a (dyn Fn(&Event) + Sync)>,
 }
 
@@ -258,7 +259,7 @@ impl Pool<'_> {
                 (Event::StepRestored { step, verb, label, reason, origin: origin.clone(), output }, StepState::Restored(origin))
             }
             Settled::Ran(ran) => {
-                lock(&self.durations)[index] = ran.duration;
+                lock(&self.durations)[index] = (ran.duration, ran.cpu);
                 match ran.result {
                     Ok(()) => (Event::StepFinished { step, verb, label, duration: ran.duration, output: ran.output }, StepState::Ran),
                     Err(failure) => {

@@ -38,6 +38,8 @@ pub struct StepOutcome {
     pub state: StepState,
     /// How long its program or builtin ran; zero if it did not.
     pub duration: Duration,
+    /// Processor time of its programs and of all that these ran; zero for a builtin, and if it did not run.
+    pub cpu: Duration,
 }
 
 /// The result of one target.

@@ -31,6 +31,8 @@ pub(crate) struct Ended {
     pub(crate) interrupted: bool,
     /// The largest resident set of it or of a program that it ran, in KiB.
     pub(crate) peak_kib: u64,
+    /// Processor time of it and of all programs that it ran.
+    pub(crate) cpu: Duration,
     /// Whether it was suspended meanwhile: how long it took says nothing then.
     pub(crate) suspended: bool,
 }
@@ -80,7 +82,8 @@ impl Groups {
         if interrupted {
             wait_for_group(pid);
         }
-        Ok(Ended { status, interrupted, peak_kib: rusage.maxrss / 1024, suspended: before != after })
+        let cpu = rusage.utime + rusage.stime;
+        Ok(Ended { status, interrupted, peak_kib: rusage.maxrss / 1024, cpu, suspended: before != after })
     }
 
     /// Starts `command`, which makes a process group of its own. Whoever waits for it tells of its end by [`Groups::forget`], before

@@ -101,6 +101,8 @@ pub(crate) struct Ran {
     pub(crate) output: Vec<u8>,
     /// How long the program or builtin ran.
     pub(crate) duration: Duration,
+    /// Processor time of its programs.
+    pub(crate) cpu: Duration,
 }
 
 impl Ran {
@@ -196,7 +198,13 @@ impl<'a> Run<'a> {
             }
         }
         let command = self.command_text(node);
-        let mut ran = Ran { result: Err(Failure::Interrupted), command: command.clone(), output: Vec::new(), duration: Duration::ZERO };
+        let mut ran = Ran {
+            result: Err(Failure::Interrupted),
+            command: command.clone(),
+            output: Vec::new(),
+            duration: Duration::ZERO,
+            cpu: Duration::ZERO,
+        };
         let permit = self.memory.enter(self.expected_mib(node, record, cacheable.as_ref()), self.interrupt);
         if let Some(permit) = permit.and_then(|permit| Some((permit, self.token(node)?))) {
             (tell.starts)(reason, command);
@@ -267,6 +275,7 @@ impl<'a> Run<'a> {
             }
         };
         ran.duration = start.elapsed();
+        ran.cpu = used.cpu;
         ran.output = room.read_log().map_err(io("read the log in", &self.work_dir.tmp_dir()))?;
         if let (Err(_), Action::Run(_)) = (&result, &node.step.action) {
             // The command that is shown writes there: without the directory it would fail in another way when it is run by hand.
