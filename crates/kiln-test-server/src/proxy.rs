@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::http::lock;
@@ -19,6 +20,7 @@ pub struct Tunnel {
 pub struct ProxyServer {
     address: SocketAddr,
     tunnels: Arc<Mutex<Vec<Tunnel>>>,
+    received: Arc<AtomicU64>,
 }
 
 impl ProxyServer {
@@ -32,22 +34,29 @@ impl ProxyServer {
         let tunnels: Arc<Mutex<Vec<Tunnel>>> = Arc::default();
         let demanded = demanded.map(|text| format!("Basic {}", data_encoding::BASE64.encode(text.as_bytes())));
         let known = Arc::clone(&tunnels);
+        let received = Arc::<AtomicU64>::default();
+        let count = Arc::clone(&received);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (known, demanded) = (Arc::clone(&known), demanded.clone());
+                let (known, demanded, count) = (Arc::clone(&known), demanded.clone(), Arc::clone(&count));
                 std::thread::spawn(move || {
                     // A client that goes away is its own business.
-                    let _ = tunnel(&stream, &known, demanded.as_deref());
+                    let _ = tunnel(&stream, &known, &count, demanded.as_deref());
                     let _ = stream.shutdown(Shutdown::Both);
                 });
             }
         });
-        Ok(Self { address, tunnels })
+        Ok(Self { address, tunnels, received })
     }
 
     /// Host and port.
     pub fn address(&self) -> String {
         self.address.to_string()
+    }
+
+    /// How many bytes servers have sent through it so far.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
     }
 
     /// Who asked for what so far.
@@ -56,8 +65,26 @@ impl ProxyServer {
     }
 }
 
+/// A stream whose bytes are counted before they are written.
+struct Counted<'a> {
+    to: &'a TcpStream,
+    count: &'a AtomicU64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.count.fetch_add(u64::try_from(written).unwrap_or(u64::MAX), Ordering::Relaxed);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
 /// Answers one client.
-fn tunnel(mut client: &TcpStream, known: &Mutex<Vec<Tunnel>>, demanded: Option<&str>) -> io::Result<()> {
+fn tunnel(mut client: &TcpStream, known: &Mutex<Vec<Tunnel>>, count: &Arc<AtomicU64>, demanded: Option<&str>) -> io::Result<()> {
     let mut reader = BufReader::new(client);
     let mut line = String::new();
     reader.read_line(&mut line)?;
@@ -82,8 +109,9 @@ fn tunnel(mut client: &TcpStream, known: &Mutex<Vec<Tunnel>>, demanded: Option<&
     let server = TcpStream::connect(&target)?;
     client.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
     let (up, down) = (client.try_clone()?, server.try_clone()?);
+    let count = Arc::clone(count);
     let back = std::thread::spawn(move || {
-        let _ = io::copy(&mut &down, &mut &up);
+        let _ = io::copy(&mut &down, &mut Counted { to: &up, count: &count });
         let _ = up.shutdown(Shutdown::Write);
     });
     // The client waits for the answer before it sends more than its head: nothing is left in the buffer.
