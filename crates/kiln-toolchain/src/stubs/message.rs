@@ -47,6 +47,8 @@ pub enum Reason {
         /// Whether the static C++ library of the compiler, which may have it, is not installed.
         rest_is_missing: bool,
     },
+    /// It has the form of a function of CUDA's driver, whose library is missing where there is no device.
+    Driver,
     /// It is declared hidden: only the extension itself could define it.
     Hidden,
 }
@@ -73,6 +75,7 @@ impl fmt::Display for Reason {
             Self::BeyondFloor { floor, .. } => {
                 write!(f, "this system has it, but it is not in the baseline of {floor}, and no shim stands in for it")
             }
+            Self::Driver => f.write_str("it is the driver's, and extensions must load on machines without one"),
             Self::Hidden => f.write_str("it is declared hidden, and no source of this extension defines it"),
         }
     }
@@ -103,6 +106,7 @@ impl Reason {
                  systems"
                     .to_owned()
             }
+            Self::Driver => "ask for it at run time: `cudaGetDriverEntryPoint` gives a pointer to the function".to_owned(),
             Self::Hidden => "list the source that defines it in `src`, or remove the attribute that hides it".to_owned(),
         }
     }

@@ -122,6 +122,7 @@ impl LinkNames {
         let unlinked = self.unlinked.iter().find(|library| library.offers(name));
         Err(match unlinked {
             Some(library) => Reason::NotLinked { provider: self.provider.clone(), library: library.soname.clone() },
+            None if is_of_driver(name) => Reason::Driver,
             None => Reason::NotExported { theirs: is_of_torch(name), provider: self.provider.clone(), libraries: self.outputs() },
         })
     }
@@ -133,6 +134,11 @@ fn is_of_torch(name: &str) -> bool {
     let entity = entity(name);
     ["aoti_torch_", "torch_"].iter().any(|prefix| name.starts_with(prefix))
         || entity.is_some_and(|entity| NAMESPACES.iter().any(|space| entity.starts_with(space)))
+}
+
+/// Whether a name has the form of CUDA's driver interface: `cuLaunchKernel`.
+fn is_of_driver(name: &str) -> bool {
+    name.strip_prefix("cu").is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_uppercase()))
 }
 
 /// The undefined names of all objects, each once, in the order in which they first come.
