@@ -5,6 +5,7 @@
 
 mod cuda;
 mod files;
+mod headers;
 mod network;
 mod torch;
 mod tvm_ffi;
@@ -37,7 +38,7 @@ pub(crate) struct Options {
 enum Action {
     /// Take in a release
     Add {
-        /// `torch==2.16.0`, `apache-tvm-ffi==0.1.16` or `cuda-toolkit==13.6.0`
+        /// `torch==2.16.0`, `apache-tvm-ffi==0.1.16`, `cuda-toolkit==13.6.0` or `nvidia-cutlass==3.8.0.0`
         #[arg(value_name = "NAME==VERSION", required = true)]
         releases: Vec<String>,
     },
@@ -52,6 +53,7 @@ enum Release {
     Torch(String),
     TvmFfi(String),
     Cuda(String),
+    Cutlass(String),
 }
 
 impl Release {
@@ -60,7 +62,8 @@ impl Release {
             Some(("torch", version)) => Ok(Self::Torch(version.to_owned())),
             Some(("apache-tvm-ffi" | "tvm-ffi", version)) => Ok(Self::TvmFfi(version.to_owned())),
             Some(("cuda-toolkit", version)) => Ok(Self::Cuda(version.to_owned())),
-            _ => bail!("`{text}` is no `torch==VERSION`, `apache-tvm-ffi==VERSION` or `cuda-toolkit==VERSION`"),
+            Some(("nvidia-cutlass", version)) => Ok(Self::Cutlass(version.to_owned())),
+            _ => bail!("`{text}` is no `torch==VERSION`, `apache-tvm-ffi==VERSION`, `cuda-toolkit==VERSION` or `nvidia-cutlass==VERSION`"),
         }
     }
 
@@ -69,7 +72,8 @@ impl Release {
         let torch = catalog.releases().iter().map(|release| Self::Torch(release.version.to_string()));
         let tvm_ffi = catalog.tvm_ffi_releases().iter().map(|release| Self::TvmFfi(release.wheel.version().to_owned()));
         let cuda = catalog.cuda_toolkits().iter().map(|toolkit| Self::Cuda(toolkit.version.to_string()));
-        let mut all: Vec<Self> = torch.chain(tvm_ffi).chain(cuda).collect();
+        let cutlass = catalog.header_libraries().iter().map(|library| Self::Cutlass(library.wheel.version().to_owned()));
+        let mut all: Vec<Self> = torch.chain(tvm_ffi).chain(cuda).chain(cutlass).collect();
         all.dedup();
         all
     }
@@ -108,7 +112,9 @@ pub(crate) fn check(workspace: &Workspace, full: bool) -> anyhow::Result<Counts>
 fn check_pins(registry: &Registry<'_>, catalog: &Catalog) -> anyhow::Result<Counts> {
     let torch = catalog.releases().iter().map(|release| &release.wheel);
     let tvm_ffi = catalog.tvm_ffi_releases().iter().map(|release| &release.wheel);
-    let mut pins: Vec<_> = torch.chain(tvm_ffi).chain(catalog.cuda_toolkits().iter().flat_map(|toolkit| &toolkit.wheels)).collect();
+    let headers = catalog.header_libraries().iter().map(|library| &library.wheel);
+    let cuda = catalog.cuda_toolkits().iter().flat_map(|toolkit| &toolkit.wheels);
+    let mut pins: Vec<_> = torch.chain(tvm_ffi).chain(cuda).chain(headers).collect();
     pins.sort_by(|one, other| (&one.project, &one.file).cmp(&(&other.project, &other.file)));
     pins.dedup();
     let scratch = tempfile::tempdir()?;
@@ -139,6 +145,7 @@ fn make(releases: &[Release]) -> anyhow::Result<Made> {
                 Release::Torch(version) => torch::make(registry, version, &mut made).with_context(|| format!("torch {version}")),
                 Release::TvmFfi(version) => tvm_ffi::make(registry, version, &mut made).with_context(|| format!("tvm-ffi {version}")),
                 Release::Cuda(version) => cuda::make(registry, version, &mut made).with_context(|| format!("CUDA {version}")),
+                Release::Cutlass(version) => headers::make(registry, version, &mut made).with_context(|| format!("CUTLASS {version}")),
             }?;
         }
         Ok(made)

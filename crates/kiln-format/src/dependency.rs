@@ -76,6 +76,21 @@ impl Dependency {
         }
     }
 
+    /// The release of CUTLASS that this dependency means; `None` for other libraries.
+    pub const fn cutlass_release(self) -> Option<&'static str> {
+        match self {
+            Self::Cutlass2_10 => Some("2.10.0"),
+            Self::Cutlass3_5 => Some("3.5.1"),
+            Self::Cutlass3_6 => Some("3.6.0"),
+            Self::Cutlass3_8 => Some("3.8.0"),
+            Self::Cutlass3_9 => Some("3.9.2"),
+            Self::Cutlass4_0 => Some("4.0.0"),
+            Self::Cutlass4_4 => Some("4.4.2"),
+            Self::Cutlass4_5 => Some("4.5.2"),
+            Self::Torch | Self::SyclTla | Self::MetalCpp => None,
+        }
+    }
+
     /// The one backend that this dependency is of use for; `None` when it fits every backend.
     pub const fn only_for(self) -> Option<BackendName> {
         match self {
@@ -184,6 +199,8 @@ mod tests {
         for dependency in Dependency::ALL {
             assert_eq!(dependency.as_str().parse(), Ok(dependency));
             assert_eq!(dependency.to_string(), dependency.as_str());
+            let minor = dependency.cutlass_release().and_then(|release| release.rsplit_once('.')).map(|(minor, _)| minor.replace('.', "_"));
+            assert_eq!(minor.as_deref(), dependency.as_str().strip_prefix("cutlass_"));
         }
         assert_eq!("cutlass_9_9".parse::<Dependency>().unwrap_err().to_string(), "unknown dependency `cutlass_9_9`");
         assert_eq!(Dependency::Torch.only_for(), None);

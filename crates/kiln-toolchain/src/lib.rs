@@ -50,7 +50,7 @@ mod whole_file;
 pub mod zip;
 
 #[cfg(feature = "wheels")]
-pub use catalog::{Catalog, CudaMembers, CudaToolkit, CudaUse, TorchRelease, TvmFfiRelease};
+pub use catalog::{Catalog, CudaMembers, CudaToolkit, CudaUse, HeaderLibrary, TorchRelease, TvmFfiRelease, cutlass_version};
 #[cfg(feature = "wheels")]
 pub use default_index::{
     BuiltInIndex, DefaultIndex, IndexOrigin, IndexSettings, PipFile, TorchIndexSettings, ask_pip, certificate_files, default_index,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use kiln_toolchain::make_catalog::{Listing, render_cuda, render_names, render_torch, render_tvm_ffi};
-use kiln_toolchain::{Catalog, CudaToolkit, TorchRelease, TvmFfiRelease};
+use kiln_toolchain::make_catalog::{Listing, render_cuda, render_headers, render_names, render_torch, render_tvm_ffi};
+use kiln_toolchain::{Catalog, CudaToolkit, HeaderLibrary, TorchRelease, TvmFfiRelease};
 
 use crate::stages::Counts;
 use crate::workspace::Workspace;
@@ -15,7 +15,7 @@ const CATALOG: &str = "crates/kiln-toolchain/catalog";
 /// The module that compiles the names files in.
 const MODULE: &str = "crates/kiln-toolchain/src/names/files.rs";
 /// The tables.
-const TABLES: [&str; 4] = ["torch.toml", "tvm-ffi.toml", "cuda.toml", "cuda-members.toml"];
+const TABLES: [&str; 5] = ["torch.toml", "tvm-ffi.toml", "cuda.toml", "cuda-members.toml", "headers.toml"];
 
 /// Entries that were made.
 #[derive(Debug, Default)]
@@ -23,6 +23,7 @@ pub(super) struct Made {
     pub(super) torch: Vec<TorchRelease>,
     pub(super) tvm_ffi: Vec<TvmFfiRelease>,
     pub(super) cuda: Vec<CudaToolkit>,
+    pub(super) headers: Vec<HeaderLibrary>,
     /// Names files by name.
     pub(super) names: BTreeMap<String, Vec<u8>>,
 }
@@ -63,15 +64,16 @@ impl Files {
         let torch = merged(self.catalog.releases(), &made.torch, |release| (release.version.clone(), release.platform.clone()));
         let tvm_ffi = merged(self.catalog.tvm_ffi_releases(), &made.tvm_ffi, |release| (release.version.clone(), release.platform.clone()));
         let cuda = merged(self.catalog.cuda_toolkits(), &made.cuda, |toolkit| (toolkit.version.clone(), toolkit.platform.clone()));
+        let headers = merged(self.catalog.header_libraries(), &made.headers, |library| library.name.clone());
         let mut names = self.names.clone();
         names.extend(made.names.clone());
-        wanted(&torch, &tvm_ffi, &cuda, names)
+        wanted(&Made { torch, tvm_ffi, cuda, headers, names })
     }
 
     /// What the files should hold when these entries are all there is.
     #[expect(clippy::unused_self, reason = "the counterpart of `with`")]
     pub(super) fn made_anew(&self, made: &Made) -> anyhow::Result<Wanted> {
-        wanted(&made.torch, &made.tvm_ffi, &made.cuda, made.names.clone())
+        wanted(made)
     }
 }
 
@@ -126,12 +128,9 @@ impl Wanted {
 }
 
 /// All files, of these entries.
-fn wanted(
-    torch: &[TorchRelease],
-    tvm_ffi: &[TvmFfiRelease],
-    cuda: &[CudaToolkit],
-    mut names: BTreeMap<String, Vec<u8>>,
-) -> anyhow::Result<Wanted> {
+fn wanted(made: &Made) -> anyhow::Result<Wanted> {
+    let Made { torch, tvm_ffi, cuda, headers, names } = made;
+    let mut names = names.clone();
     let torch_names = torch.iter().map(|release| release.names.as_str());
     let cuda_names = cuda.iter().filter_map(|toolkit| toolkit.names.as_deref());
     let used: Vec<&str> = torch_names.chain(tvm_ffi.iter().map(|release| release.names.as_str())).chain(cuda_names).collect();
@@ -140,6 +139,7 @@ fn wanted(
         (dir.join("torch.toml"), render_torch(torch).into_bytes()),
         (dir.join("tvm-ffi.toml"), render_tvm_ffi(tvm_ffi).into_bytes()),
         (dir.join("cuda.toml"), render_cuda(cuda).into_bytes()),
+        (dir.join("headers.toml"), render_headers(headers).into_bytes()),
         (PathBuf::from(MODULE), render_names(used.iter().copied()).into_bytes()),
     ]);
     for name in used {

@@ -4,6 +4,7 @@
 //! digests, never a place to fetch them from: that is what the index at use says.
 
 mod cuda;
+mod headers;
 mod pin;
 #[cfg(test)]
 mod tests;
@@ -15,12 +16,14 @@ use kiln_format::{MajorMinor, Version};
 use serde::Deserialize;
 
 use self::cuda::{RawCuda, RawMembers};
+use self::headers::RawHeaders;
 use self::torch::RawTorch;
 use self::tvm_ffi::RawTvmFfi;
 use crate::error::Error;
 use crate::part::{Part, WheelPin};
 
 pub use self::cuda::{CudaMembers, CudaToolkit, CudaUse};
+pub use self::headers::{HeaderLibrary, cutlass_version};
 pub use self::torch::TorchRelease;
 pub use self::tvm_ffi::TvmFfiRelease;
 
@@ -33,6 +36,8 @@ const EMBEDDED: &str = concat!(
     include_str!("../../catalog/cuda.toml"),
     "\n",
     include_str!("../../catalog/cuda-members.toml"),
+    "\n",
+    include_str!("../../catalog/headers.toml"),
 );
 
 /// Everything that Kiln can provision from wheels.
@@ -42,6 +47,7 @@ pub struct Catalog {
     tvm_ffi: Vec<TvmFfiRelease>,
     cuda: Vec<CudaToolkit>,
     cuda_members: Vec<CudaMembers>,
+    headers: Vec<HeaderLibrary>,
 }
 
 /// The file as written.
@@ -56,6 +62,8 @@ struct RawCatalog {
     cuda: Vec<RawCuda>,
     #[serde(default, rename = "cuda-members")]
     cuda_members: Vec<RawMembers>,
+    #[serde(default)]
+    headers: Vec<RawHeaders>,
 }
 
 impl Catalog {
@@ -68,7 +76,8 @@ impl Catalog {
     }
 
     /// Reads a catalog in TOML: `[[torch]]` tables with the fields of [`TorchRelease`] (`cxx` for the language level), `[[tvm-ffi]]` with those of [`TvmFfiRelease`], `[[cuda]]`
-    /// tables with those of [`CudaToolkit`], `[[cuda-members]]` with those of [`CudaMembers`]. Releases are kept by ascending
+    /// tables with those of [`CudaToolkit`], `[[cuda-members]]` with those of [`CudaMembers`], `[[headers]]` with those of
+    /// [`HeaderLibrary`]. Releases are kept by ascending
     /// version, then platform.
     ///
     /// # Errors
@@ -86,7 +95,10 @@ impl Catalog {
         cuda.sort_by(|a, b| (&a.version, &a.platform).cmp(&(&b.version, &b.platform)));
         once("CUDA", cuda.iter().map(|toolkit| (&toolkit.version, toolkit.platform.as_str())))?;
         let cuda_members = raw.cuda_members.into_iter().map(cuda::members).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { releases, tvm_ffi, cuda, cuda_members })
+        let mut headers = raw.headers.into_iter().map(headers::library).collect::<Result<Vec<_>, _>>()?;
+        headers.sort_by(|a, b| a.name.cmp(&b.name));
+        once("headers", headers.iter().map(|library| (&library.version, library.name.as_str())))?;
+        Ok(Self { releases, tvm_ffi, cuda, cuda_members, headers })
     }
 
     /// The same with the releases that a lock file pins. They stand in place of those for the same version and platform.
@@ -148,6 +160,16 @@ impl Catalog {
     pub fn oldest_tvm_ffi(&self, minor: MajorMinor, platform: &str) -> Result<&TvmFfiRelease, Error> {
         let of_minor = |release: &&TvmFfiRelease| release.version.major_minor() == minor && release.platform == platform;
         self.tvm_ffi.iter().find(of_minor).map_or_else(|| self.tvm_ffi(&Version::from(minor), platform), Ok)
+    }
+
+    /// All libraries of headers, by ascending name.
+    pub fn header_libraries(&self) -> &[HeaderLibrary] {
+        &self.headers
+    }
+
+    /// The library of headers that `depends` calls `name`, if a wheel carries it.
+    pub fn headers(&self, name: &str) -> Option<&HeaderLibrary> {
+        self.headers.iter().find(|library| library.name == name)
     }
 
     /// All CUDA toolkits, by ascending version, then platform. The platform is the machine that the toolkit runs on.

@@ -5,6 +5,7 @@
 
 mod cuda;
 mod exports;
+mod headers;
 mod registry;
 mod render;
 mod torch;
@@ -12,8 +13,9 @@ mod tvm_ffi;
 mod wheel;
 
 pub use self::cuda::{MadeCudaWheel, cuda_components, make_cuda_wheel};
+pub use self::headers::make_headers;
 pub use self::registry::{Listing, Registry};
-pub use self::render::{render_cuda, render_names, render_torch, render_tvm_ffi};
+pub use self::render::{render_cuda, render_headers, render_names, render_torch, render_tvm_ffi};
 pub use self::torch::{MadeRelease, make_release};
 pub use self::tvm_ffi::{MadeTvmFfi, make_tvm_ffi};
 pub use self::wheel::WholeWheel;

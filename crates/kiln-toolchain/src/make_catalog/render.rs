@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::catalog::{CudaToolkit, TorchRelease, TvmFfiRelease};
+use crate::catalog::{CudaToolkit, HeaderLibrary, TorchRelease, TvmFfiRelease};
 use crate::part::WheelPin;
 
 /// The first lines of the list of torch releases.
@@ -20,6 +20,12 @@ const TVM_FFI: &str = "\
 const CUDA: &str = "\
 # CUDA toolkits. Written by `cargo xtask catalog`, which read each wheel whole: which versions belong together is what the metadata of
 # `cuda-toolkit` say, the limits of host compilers stand in `crt/host_config.h`, the architectures are those that nvcc lists.
+";
+
+/// The first lines of the list of libraries of headers.
+const HEADERS: &str = "\
+# Libraries of headers that kernels name in `depends`. Written by `cargo xtask catalog`, which read each wheel whole: the release is what
+# the headers themselves state.
 ";
 
 /// `torch.toml` with these releases, by ascending version, then platform.
@@ -62,6 +68,18 @@ pub fn render_cuda(toolkits: &[CudaToolkit]) -> String {
         for wheel in wheels {
             let _ = write!(text, "\n[[cuda.wheel]]\nproject = \"{}\"\n{}", wheel.project, pin("file", wheel));
         }
+    }
+    text
+}
+
+/// `headers.toml` with these libraries, by ascending name.
+pub fn render_headers(libraries: &[HeaderLibrary]) -> String {
+    let mut libraries: Vec<&HeaderLibrary> = libraries.iter().collect();
+    libraries.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut text = HEADERS.to_owned();
+    for HeaderLibrary { name, version, wheel, license } in libraries {
+        let _ = write!(text, "\n[[headers]]\nname = \"{name}\"\nversion = \"{version}\"\nproject = \"{}\"\n", wheel.project);
+        let _ = write!(text, "{}license = \"{license}\"\n", pin("file", wheel));
     }
     text
 }

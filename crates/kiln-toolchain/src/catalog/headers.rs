@@ -1,0 +1,87 @@
+//! Libraries of headers that kernels name in `depends`, and that wheels carry.
+
+use kiln_format::Version;
+use serde::Deserialize;
+
+use super::pin::{checked, no};
+use crate::error::Error;
+use crate::part::{Members, Part, WheelPin};
+
+/// One release of a library of headers: a wheel for every platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderLibrary {
+    /// Its name in `depends`: `cutlass_3_5`.
+    pub name: String,
+    /// The release, as its own headers state it.
+    pub version: Version,
+    /// The wheel.
+    pub wheel: WheelPin,
+    /// The licence that the wheel names.
+    pub license: String,
+}
+
+/// An entry of `[[headers]]` as written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHeaders {
+    name: String,
+    version: String,
+    project: String,
+    file: String,
+    size: u64,
+    sha256: String,
+    record_sha256: String,
+    license: String,
+}
+
+impl HeaderLibrary {
+    /// Where the headers are in the wheel: the tree of a release is this directory.
+    pub const INCLUDE: &'static str = "cutlass_library/source/include/";
+
+    /// What a build needs of the wheel: the headers, and nothing of the library's tools.
+    pub fn part(&self) -> Part {
+        let members = Members { dirs: vec![Self::INCLUDE.to_owned()], max_size: 128 << 20, ..Members::default() };
+        Part { strip: Self::INCLUDE.to_owned(), ..Part::whole(self.wheel.clone(), members) }
+    }
+
+    /// What its tree is called.
+    pub fn tree_name(&self) -> String {
+        format!("{}-{}", self.name.split('_').next().unwrap_or_default(), self.version)
+    }
+}
+
+/// The release that a library of CUTLASS states in its `cutlass/version.h`; none where that is no such header.
+pub fn cutlass_version(header: &str) -> Option<Version> {
+    let number = |name: &str| {
+        let value = |line: &str| line.trim().strip_prefix("#define")?.trim().strip_prefix(name)?.trim().parse::<u64>().ok();
+        header.lines().find_map(value)
+    };
+    let [major, minor, patch] = ["CUTLASS_MAJOR", "CUTLASS_MINOR", "CUTLASS_PATCH"].map(number);
+    Version::parse(&format!("{}.{}.{}", major?, minor?, patch?)).ok()
+}
+
+/// Checks one entry.
+pub(super) fn library(raw: RawHeaders) -> Result<HeaderLibrary, Error> {
+    let place = format!("headers {}", raw.name);
+    let RawHeaders { name, version, project, file, size, sha256, record_sha256, license } = raw;
+    Ok(HeaderLibrary {
+        version: Version::parse(&version).map_err(|_| no(&place, &version, "version"))?,
+        wheel: checked(WheelPin { project, file, size, sha256, record_sha256 }, &place)?,
+        name,
+        license,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_is_what_the_header_states() {
+        let header = "#pragma once\n#define CUTLASS_MAJOR 3\n#define CUTLASS_MINOR 5\n  #define CUTLASS_PATCH   1\n\
+            #define CUTLASS_VERSION ((CUTLASS_MAJOR)*100 + (CUTLASS_MINOR)*10 + CUTLASS_PATCH)\n";
+        assert_eq!(cutlass_version(header).unwrap().as_str(), "3.5.1");
+        assert_eq!(cutlass_version(&header.replace("CUTLASS_PATCH  ", "PATCH  ")), None);
+        assert_eq!(cutlass_version(""), None);
+    }
+}
