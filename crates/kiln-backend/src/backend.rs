@@ -36,6 +36,8 @@ pub struct TorchPart {
     pub package_defines: Vec<String>,
     /// Flags of the device compiler that torch's own package adds to units that include its headers.
     pub package_device_flags: Vec<String>,
+    /// Whether kernels run on streams as CUDA's do, of which torch has a current one.
+    pub has_streams: bool,
     /// SONAMEs of torch's libraries that an extension of this backend may need, in link order.
     pub libraries: Vec<String>,
 }

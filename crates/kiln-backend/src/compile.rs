@@ -24,6 +24,8 @@ pub struct CompileProfile {
     pub generated_headers: Option<StepId>,
     /// Flags of the device compiler that the framework's package adds, in order.
     pub device_flags: Vec<String>,
+    /// Include directories of libraries that the component depends on, in order.
+    pub include_dirs: Vec<PathRef>,
     /// Include directories of the framework, as system directories, in order.
     pub system_include_dirs: Vec<PathRef>,
     /// Roots whose location must not reach an object, with the text that stands for each.
@@ -79,7 +81,7 @@ const PLAIN_UNIT: Weight = Weight { cpu_ms: 500, memory_mib: 200 };
 /// Adds the step that compiles `source` with the host compiler.
 ///
 /// Flags in order: Kiln's own, defines, include directories (the component's, the project's `csrc/` when present, the
-/// generated headers, the framework's as system directories), then the component's own flags, which therefore win.
+/// generated headers, those of libraries, the framework's as system directories), then the component's own flags, which therefore win.
 ///
 /// # Errors
 /// When the graph refuses the step.
@@ -108,6 +110,9 @@ pub fn compile_host_unit(
     args.extend(component.include_dirs.iter().map(|dir| Arg::text("-I").with(Piece::Path(dir.clone()))));
     if let Some(step) = &profile.generated_headers {
         args.push(Arg::text("-I").with(Piece::OutputDir(step.clone())));
+    }
+    for dir in &profile.include_dirs {
+        args.push(scoped_by(scoped, Arg::text("-I").with(Piece::Path(dir.clone())), || Scope::Root(dir.root.clone())));
     }
     for dir in &profile.system_include_dirs {
         let of_root = |arg: Arg| scoped_by(scoped, arg, || Scope::Root(dir.root.clone()));

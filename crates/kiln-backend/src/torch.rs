@@ -57,7 +57,7 @@ impl Framework for TorchFramework {
     }
 
     fn profile(&self, lowering: &mut Lowering<'_>, part: &FrameworkPart, component: &Component) -> Result<CompileProfile, BackendError> {
-        let generated_headers = Some(generated::registration_header(lowering.graph)?);
+        let generated_headers = Some(generated::headers(lowering.graph, part.torch.has_streams)?);
         let mut defines = vec![part.define.to_owned()];
         defines.extend(part.torch.defines.iter().cloned());
         if !component.uses_framework {
@@ -75,6 +75,7 @@ impl Framework for TorchFramework {
             defines,
             scoped_defines: vec![format!("TORCH_EXTENSION_NAME={}", self.ops_id), format!("{}_EXPORTS", self.ops_id)],
             generated_headers,
+            include_dirs: Vec::new(),
             system_include_dirs: self.toolchain.include_dirs.clone(),
             mapped_roots: vec![(self.toolchain.root.clone(), "torch".to_owned())],
             weight: Some(if self.stable_abi.is_some() { STABLE_UNIT } else { TORCH_UNIT }),

@@ -142,6 +142,7 @@ impl Backend for CudaBackend {
             defines: vec!["USE_CUDA=1".to_owned()],
             package_defines: TORCH_PACKAGE_DEFINES.map(str::to_owned).to_vec(),
             package_device_flags,
+            has_streams: true,
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
         };
         FrameworkPart { define: "CUDA_KERNEL", torch, runtime: vec![self.toolkit.cudart.clone()] }
@@ -233,6 +234,7 @@ mod tests {
     use kiln_object::stub::{Stub, Symbol};
 
     use super::*;
+    use crate::toolkit::HostLimits;
 
     /// A host whose library of mathematics has these names.
     fn host(dir: &Path, names: &[&str]) -> HostCompiler {
@@ -250,6 +252,23 @@ mod tests {
             runtime: HostRuntime { libraries: vec![libm], ..HostRuntime::default() },
             accepts_no_gnu_unique: true,
         }
+    }
+
+    #[test]
+    fn a_compiler_that_the_headers_refuse_is_told_before_compiling() {
+        let scratch = tempfile::tempdir().unwrap();
+        let limits = HostLimits { gnu: Some(15), clang: Some(21) };
+        let checked = |family: Family, version: &str| {
+            let toolkit = CudaToolkit { limits, ..CudaToolkit::planned(Path::new("/cuda"), MajorMinor::new(13, 2), "0") };
+            let host = HostCompiler { family, version: version.parse().unwrap(), ..host(scratch.path(), &["sin"]) };
+            CudaBackend::new(toolkit, None).check_host(&host).map_err(|error| (error.to_string(), error.hint().unwrap()))
+        };
+        assert!(checked(Family::Gnu, "15.2.0").is_ok() && checked(Family::Clang, "21.1.0").is_ok());
+        let (message, hint) = checked(Family::Gnu, "99.1.0").unwrap_err();
+        assert_eq!(message, "CUDA 13.2 takes GCC up to 15, and the host compiler is GCC 99.1.0");
+        assert!(hint.starts_with("name an older one with `--cxx g++-15`"), "{hint}");
+        let (message, _) = checked(Family::Clang, "22.0.0").unwrap_err();
+        assert_eq!(message, "CUDA 13.2 takes Clang up to 21, and the host compiler is Clang 22.0.0");
     }
 
     #[test]

@@ -32,7 +32,8 @@ const MODULE_ID: &str = "unit.module_id";
 const PTX: &str = "unit.ptx";
 const FATBIN: &str = "unit.fatbin";
 const FATBIN_OBJECT: &str = "unit.fatbin.o";
-const OBJECT: &str = "unit.o";
+/// Not what an object of nvcc's is called: it has no device code.
+const OBJECT: &str = "unit.host.o";
 /// The section of device code.
 const SECTION: &str = ".nv_fatbin";
 /// A define whose value is another one with every list of capabilities, and that few headers look at.
@@ -211,7 +212,6 @@ impl Fan<'_, '_> {
             words.iter().filter_map(|word| if let Word::Text(text) = word { Some(text.clone()) } else { None }).collect();
         let scoped = !shows_arguments(&texts);
         let names: Vec<&str> = profile.scoped_defines.iter().filter_map(|define| define.split('=').next()).chain([ARCH_LIST]).collect();
-        let roots = &profile.system_include_dirs;
         let scope_of = |arg: &Arg| {
             if let Some(Piece::Text(text)) = arg.0.first()
                 && let Some(define) = text.strip_prefix("-D")
@@ -220,7 +220,8 @@ impl Fan<'_, '_> {
                 return names.contains(&name).then(|| Scope::Word(name.into()));
             }
             let root = arg.0.iter().find_map(|piece| if let Piece::Path(path) = piece { Some(&path.root) } else { None })?;
-            roots.iter().any(|dir| dir.root == *root).then(|| Scope::Root(root.clone()))
+            let mut libraries = profile.include_dirs.iter().chain(&profile.system_include_dirs);
+            libraries.any(|dir| dir.root == *root).then(|| Scope::Root(root.clone()))
         };
         let mut args: Vec<Arg> = Vec::new();
         let mut words = words.iter().peekable();

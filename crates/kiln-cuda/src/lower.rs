@@ -3,12 +3,15 @@
 //! Equal bytes in every checkout: nvcc runs in the project's directory and gets sources and the project's include directories by
 //! relative paths; the path that it hashes into the names of what stands in anonymous namespaces is given to `cudafe++` and `cicc`
 //! as the relative one; temporary files lie beside the object, so that their names, which end up in the object, hold no process id.
+//! `cudafe++` names a unit after the first thing in it that other units may use, and after its own process where there is none. So
+//! every unit is given one, by a header that is included before its text.
 
 use std::path::PathBuf;
 
 use kiln_backend::{
     Action, Arg, BackendError, CompileProfile, Component, CudaCapability, CudaSuffix, FlagList, Input, KernelOptions, Lowering, MajorMinor,
     ObjectFile, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, unit_compiler,
+    write_file,
 };
 
 use crate::dry_run::{Answer, Asked, DryRuns, NAME, PIECE, has_placeholder};
@@ -16,6 +19,7 @@ use crate::fan_out::Fan;
 use crate::flags::{UserFlags, define_arg, to_host};
 use crate::toolkit::CudaToolkit;
 
+/// What one call of nvcc makes.
 const OBJECT: &str = "unit.o";
 const DEPFILE: &str = "unit.d";
 const DEVICE_LINK: &str = "device_link.o";
@@ -49,10 +53,12 @@ pub(crate) struct Unit<'a> {
 /// When the graph refuses a step.
 pub(crate) fn compile(lowering: &mut Lowering<'_>, unit: &Unit<'_>, dry_runs: Option<&DryRuns>) -> Result<Vec<ObjectFile>, BackendError> {
     lowering.graph.bind_root(unit.toolkit.root.clone(), unit.toolkit.binding.clone())?;
+    let mut args = arguments(lowering, unit, NAME);
+    let named = [Arg::from("-include"), unit_header(lowering, unit)?];
     // The code of several units is joined by a link of its own, which knows objects that nvcc made alone.
     // A launcher knows nvcc, if anything of this.
     if let Some(dry_runs) = dry_runs.filter(|_| !unit.flags.relocatable && lowering.launcher.is_none()) {
-        let args = arguments(lowering, unit, NAME);
+        args.extend(named.clone());
         let (texts, pieces) = with_placeholders(&args);
         let asked = Asked {
             toolkit: unit.toolkit,
@@ -81,14 +87,15 @@ pub(crate) fn compile(lowering: &mut Lowering<'_>, unit: &Unit<'_>, dry_runs: Op
             Answer::None => {}
         }
     }
-    Ok(vec![compile_plainly(lowering, unit)?])
+    Ok(vec![compile_plainly(lowering, unit, named)?])
 }
 
 /// Adds the step that compiles a `.cu` file by one call of nvcc.
-fn compile_plainly(lowering: &mut Lowering<'_>, unit: &Unit<'_>) -> Result<ObjectFile, BackendError> {
+fn compile_plainly(lowering: &mut Lowering<'_>, unit: &Unit<'_>, named: [Arg; 2]) -> Result<ObjectFile, BackendError> {
     let Unit { toolkit, profile, source, capabilities, .. } = unit;
     let mut args = vec![Arg::from("-ccbin"), host_path(lowering)?];
     args.extend(arguments(lowering, unit, &unit_name(&lowering.project, source)));
+    args.extend(named);
     args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
     args.extend([Arg::from("-c"), source_arg(&lowering.project, source), Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])]);
     let program =
@@ -139,6 +146,7 @@ fn arguments(lowering: &Lowering<'_>, unit: &Unit<'_>, name: &str) -> Vec<Arg> {
     if let Some(step) = &profile.generated_headers {
         args.push(Arg::text("-I\"").with(Piece::OutputDir(step.clone())).and("\""));
     }
+    args.extend(profile.include_dirs.iter().map(|dir| include("-I", lowering, dir)));
     for dir in &profile.system_include_dirs {
         args.extend([Arg::from("-isystem"), Arg::text("\"").with(Piece::Path(dir.clone())).and("\"")]);
     }
@@ -163,6 +171,27 @@ fn with_placeholders(args: &[Arg]) -> (Vec<String>, Vec<Piece>) {
         })
     };
     (args.iter().map(|arg| text(arg, &mut pieces)).collect(), pieces)
+}
+
+/// Adds the step that writes the header which names a unit, and gives that file. The name is another one in each component, and the same
+/// whatever else changes, so that no more is compiled again than without it.
+fn unit_header(lowering: &mut Lowering<'_>, unit: &Unit<'_>) -> Result<Arg, BackendError> {
+    const NAME: &str = "kiln_unit.h";
+    // A function or a variable with a value: nothing else counts for cudafe++.
+    let digest = blake3::hash(format!("{}\0{}", unit.component.table, unit_name(&lowering.project, unit.source)).as_bytes()).to_hex();
+    let variable = format!("kiln_unit_{}", digest.get(..16).unwrap_or_default());
+    let text =
+        format!("extern \"C\" {{ extern const char {variable} __attribute__((visibility(\"hidden\"))); const char {variable} = 1; }}\n");
+    let step = lowering.graph.add(Step {
+        verb: "Generating",
+        label: NAME.to_owned(),
+        action: Action::Builtin(write_file(NAME, text.into_bytes())),
+        inputs: Vec::new(),
+        outputs: vec![NAME.to_owned()],
+        weight: Weight { cpu_ms: 1, memory_mib: 1 },
+        resource: ResourceClass::Light,
+    })?;
+    Ok(Arg::text("\"").with(Piece::OutputDir(step)).and(format!("/{NAME}\"")))
 }
 
 /// The name of a unit's fatbin: units that are compiled alike have the same one, all others have others. What may not matter to a unit
@@ -211,7 +240,9 @@ pub(crate) fn device_link(
     args.extend(capabilities.iter().map(|capability| Arg::from(gencode(&CudaCapability { ptx: false, ..capability.clone() }))));
     args.extend(to_host("-fPIC").map(Arg::from));
     args.push(Arg::text("-L\"").with(Piece::Path(toolkit.library_dir.clone())).and("\""));
-    args.extend(objects.iter().map(|object| Arg::from(object.output.clone())));
+    // Units that were compiled in parts have no relocatable code, and nvcc does not know their objects.
+    let whole = objects.iter().filter(|object| object.output.name == OBJECT);
+    args.extend(whole.map(|object| Arg::from(object.output.clone())));
     args.extend([Arg::from("-o"), Arg(vec![Piece::Own(DEVICE_LINK.to_owned())])]);
     let label = "device code".to_owned();
     let step = lowering.graph.add(Step {
