@@ -58,3 +58,5 @@ pub(crate) const NOARCH_BACKEND: &str = "noarch-backend";
 pub(crate) const NOT_PORTABLE: &str = "not-portable";
 /// Something that `build.toml` may say, but with which loaders refuse the kernel.
 pub(crate) const NOT_LOADABLE: &str = "not-loadable";
+/// There is more to say about the file than anybody reads.
+pub(crate) const AND_MORE: &str = "and-more";

@@ -6,6 +6,11 @@ use serde::Serialize;
 
 use crate::source::{LineColumn, SourceFile};
 use crate::span::Span;
+use crate::suggest::ends;
+
+/// Longest message, note and hint, in characters. Values are shortened where they are put into a message; this is for what slipped
+/// through.
+const LONGEST: usize = 2000;
 
 /// How serious a [`Diagnostic`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -53,20 +58,21 @@ impl Diagnostic {
     }
 
     fn new(level: Level, code: &'static str, span: impl Into<Option<Span>>, message: impl Into<String>) -> Self {
-        Self { level, code, span: span.into(), message: message.into(), note: None, hint: None }
+        let message = ends(&message.into(), LONGEST).into_owned();
+        Self { level, code, span: span.into(), message, note: None, hint: None }
     }
 
     /// The same with more about it.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
-        self.note = Some(note.into());
+        self.note = Some(ends(&note.into(), LONGEST).into_owned());
         self
     }
 
-    /// The same with advice, or unchanged where there is none.
+    /// The same with advice, or unchanged where there is none. Advice that is too long to be read is none: a part of it would be wrong.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Option<String>>) -> Self {
-        self.hint = hint.into();
+        self.hint = hint.into().filter(|hint| hint.len() <= LONGEST);
         self
     }
 }

@@ -11,6 +11,13 @@ use crate::source::SourceFile;
 /// How many columns a tab takes in a shown line.
 const TAB: &str = "    ";
 
+/// Longest line, in characters, that is shown whole.
+const LONGEST_LINE: usize = 200;
+/// How many characters of a longer one are shown before what is marked.
+const BEFORE: usize = 60;
+/// Stands for what is left out of it.
+const LEFT_OUT: &str = "...";
+
 /// The text for `diagnostics` of `file`, in the given order, an empty line between two; without colour, and with a line
 /// break at the end where there is any.
 pub fn render(file: &SourceFile, diagnostics: &[Diagnostic]) -> String {
@@ -33,13 +40,12 @@ fn render_one(out: &mut String, file: &SourceFile, diagnostic: &Diagnostic) {
     let _ = writeln!(out, "{margin} --> {}:{}:{}", report.file, report.line, report.column);
     if let Some(span) = diagnostic.span {
         let line = file.line(report.line);
-        let head = file.line_head(report.line, span.start);
+        let start = file.line_head(report.line, span.start).len();
         // A span over several lines is marked to the end of its first line.
-        let marked = file.line_head(report.line, span.end).get(head.len()..).unwrap_or_default();
-        let indent = width(&shown(head));
-        let carets = width(&shown(marked)).max(1);
+        let end = file.line_head(report.line, span.end).len().max(start);
+        let Excerpt { text, indent, carets } = excerpt(line, start, end);
         let _ = writeln!(out, "{margin} |");
-        let _ = writeln!(out, "{}", format!("{number} | {}", shown(&without_secrets(line))).trim_end());
+        let _ = writeln!(out, "{}", format!("{number} | {text}").trim_end());
         let _ = writeln!(out, "{margin} | {}{}", " ".repeat(indent), "^".repeat(carets));
     }
     if let Some(note) = report.note {
@@ -48,6 +54,77 @@ fn render_one(out: &mut String, file: &SourceFile, diagnostic: &Diagnostic) {
     if let Some(hint) = report.hint {
         let _ = writeln!(out, "hint: {}", visible(hint));
     }
+}
+
+/// A line as it is shown.
+struct Excerpt {
+    text: String,
+    /// Columns before the first caret.
+    indent: usize,
+    /// Number of carets.
+    carets: usize,
+}
+
+/// `line`, or of a long one what stands around the bytes `start..end`, which the carets mark.
+fn excerpt(line: &str, start: usize, end: usize) -> Excerpt {
+    let part = |from: usize, to: usize| line.get(from..to).unwrap_or_default();
+    let (from, to) = window(line, start);
+    // What is secret of an address shows only in all of it.
+    let (word_start, word_end) = if line.contains("://") { words(line, from, to) } else { (from, to) };
+    let hidden = without_secrets(part(word_start, word_end));
+    let columns = |from: usize, to: usize| width(&shown(part(from, to)));
+    let text = cut(&shown(&hidden), columns(word_start, from), columns(from, to));
+    let before = if from > 0 { LEFT_OUT } else { "" };
+    let after = if to < line.len() { LEFT_OUT } else { "" };
+    Excerpt {
+        text: format!("{before}{text}{after}"),
+        indent: before.len() + columns(from, start),
+        carets: columns(start, end.min(to)).max(1),
+    }
+}
+
+/// The bytes `from..to` of `line`, and the rest of the words at both ends.
+fn words(line: &str, from: usize, to: usize) -> (usize, usize) {
+    let part = |from: usize, to: usize| line.get(from..to).unwrap_or_default();
+    let start = part(0, from).char_indices().rev().find(|&(_, c)| ends_address(c)).map_or(0, |(at, c)| at + c.len_utf8());
+    (start, part(to, line.len()).find(ends_address).map_or(line.len(), |at| to + at))
+}
+
+/// Whether the character is in no address.
+fn ends_address(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>')
+}
+
+/// The bytes of `line` that are shown when those from `start` on matter.
+fn window(line: &str, start: usize) -> (usize, usize) {
+    if line.len() <= LONGEST_LINE || line.chars().nth(LONGEST_LINE).is_none() {
+        return (0, line.len());
+    }
+    let back = |from: usize, chars: usize| {
+        let head = line.get(..from).unwrap_or_default();
+        head.char_indices().rev().nth(chars.saturating_sub(1)).map_or(0, |(at, _)| at)
+    };
+    let from = back(start, BEFORE);
+    match line.get(from..).unwrap_or_default().char_indices().nth(LONGEST_LINE) {
+        Some((at, _)) => (from, from + at),
+        None => (back(line.len(), LONGEST_LINE), line.len()),
+    }
+}
+
+/// The columns of `text` from `skip` on, `keep` of them; half a wide character is a space.
+fn cut(text: &str, skip: usize, keep: usize) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for c in text.chars() {
+        let next = column + c.width().unwrap_or(0);
+        if column >= skip && next <= skip + keep {
+            out.push(c);
+        } else if next > skip && column < skip + keep {
+            out.extend(std::iter::repeat_n(' ', next.min(skip + keep) - column.max(skip)));
+        }
+        column = next;
+    }
+    out
 }
 
 /// `text` with everything that a terminal would obey instead of showing it written as `\u{1b}`: control characters but the end of a
@@ -89,7 +166,7 @@ fn without_secrets(line: &str) -> String {
     while let Some((before, after)) = rest.split_once("://") {
         out.push_str(before);
         out.push_str("://");
-        let end = after.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>')).unwrap_or(after.len());
+        let end = after.find(ends_address).unwrap_or(after.len());
         let (address, after) = after.split_at(end);
         let login = address.split(['/', '?', '#']).next().and_then(|host| host.rfind('@')).unwrap_or(0);
         let query = address.find('?').map_or(address.len(), |at| at + 1);

@@ -51,9 +51,14 @@ impl SourceFile {
 
     /// Line and column of the byte at `offset`; offsets beyond the text count as its end.
     pub fn line_column(&self, offset: usize) -> LineColumn {
-        let line = self.line_starts.partition_point(|&start| start <= offset).max(1);
+        let line = self.line_of(offset);
         let column = self.line_head(line, offset).chars().count() + 1;
         LineColumn { line, column }
+    }
+
+    /// The line of the byte at `offset`. Takes no longer in a long line.
+    pub(crate) fn line_of(&self, offset: usize) -> usize {
+        self.line_starts.partition_point(|&start| start <= offset).max(1)
     }
 
     /// The text of `line` (from 1), without its end of line.

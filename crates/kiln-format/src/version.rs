@@ -29,7 +29,7 @@ pub enum VersionError {
     #[error("malformed version {}: numbers separated by dots are expected, such as `2.11`", quoted(.0))]
     Malformed(String),
     /// A component that does not fit into 64 bits; holds the whole text.
-    #[error("`{0}` has a component that is too large")]
+    #[error("{} has a component that is too large", quoted(.0))]
     TooLarge(String),
 }
 

@@ -5,11 +5,11 @@
 
 use toml::de::DeValue;
 
-use super::reader::{Reader, Table, Wanted};
+use super::reader::{Reader, Table, Wanted, number_meant};
 use crate::code;
 use crate::diagnostic::Diagnostic;
 use crate::span::Span;
-use crate::suggest::list;
+use crate::suggest::{excerpt, list};
 
 /// The first edition whose files all name it, which is what a file without `edition` is best brought to.
 const NAMED: u64 = 5;
@@ -43,7 +43,8 @@ pub(super) fn edition<'a>(reader: &mut Reader<'a>, root: &Table<'a>, newest: u64
     match general.get("edition") {
         Some(entry) => {
             let DeValue::Integer(integer) = entry.value else {
-                reader.wrong_type::<()>(Some("edition"), entry.span, entry.value, Wanted::Integer);
+                let meant = number_meant(entry.value).filter(|number| (1..=newest).contains(number)).unwrap_or(newest);
+                reader.wrong_type::<()>(Some("edition"), entry.span, entry.value, Wanted::Integer, Some(meant.to_string()));
                 // Only files of an edition that has the key hold it, so the rest can be checked.
                 return Some(Edition { number: newest, span: Some(entry.span), marks: Vec::new() });
             };
@@ -53,11 +54,11 @@ pub(super) fn edition<'a>(reader: &mut Reader<'a>, root: &Table<'a>, newest: u64
             match u64::try_from(number) {
                 Ok(number) if (1..=newest).contains(&number) => return Some(Edition { number, span: Some(entry.span), marks: Vec::new() }),
                 Ok(1..) => {
-                    let message = format!("edition {} is newer than this version of Kiln reads ({newest})", integer.as_str());
+                    let message = format!("edition {} is newer than this version of Kiln reads ({newest})", excerpt(integer.as_str()));
                     reader.push(Diagnostic::error(code::EDITION, entry.span, message));
                 }
                 _ => {
-                    let message = format!("there is no edition {}", integer.as_str());
+                    let message = format!("there is no edition {}", excerpt(integer.as_str()));
                     reader.push(Diagnostic::error(code::EDITION, entry.span, message).with_hint(format!("write `edition = {newest}`")));
                 }
             }

@@ -8,7 +8,8 @@
 //! `invalid-value`, `invalid-name`, `invalid-version`, `invalid-url`, `invalid-path`, `invalid-arch`, `invalid-repo-id`,
 //! `unknown-backend`, `unknown-dependency`, `unknown-python-dependency`, `invalid-kernel-dependency`, `empty-range`,
 //! `framework`, `missing-component` and `edition` are errors; `old-edition`, `duplicate-backend`, `unused-kernel`, `unused-dependency`,
-//! `leading-dot`, `arch-flag` and `not-loadable` are warnings; `noarch-backend` and `not-portable` are notes.
+//! `leading-dot`, `arch-flag` and `not-loadable` are warnings; `noarch-backend` and `not-portable` are notes. `and-more` counts what
+//! is not shown, and is as serious as that.
 
 mod checks;
 mod detect;
@@ -114,7 +115,7 @@ fn parse_in(editions: &[Edition], file_name: &str, text: &str) -> Parsed {
         let duplicate = error.message().starts_with("duplicate key");
         whole &= duplicate;
         let span = error.span().map(|span| reader.inside(span.into()));
-        let line = span.map_or(0, |span| source.line_column(span.start).line);
+        let line = span.map_or(0, |span| source.line_of(span.start));
         match span {
             Some(span) if duplicate => {
                 reader.push(Diagnostic::error(code::DUPLICATE_KEY, span, format!("duplicate key {}", quoted(source.slice(span)))));

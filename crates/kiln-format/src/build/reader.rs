@@ -7,10 +7,15 @@ use toml::Spanned as Located;
 use toml::de::{DeTable, DeValue};
 
 use crate::code;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Level};
 use crate::source::SourceFile;
 use crate::span::{Span, Spanned};
 use crate::suggest::{list, quoted};
+
+/// Most diagnostics of one file.
+const MOST_SAID: usize = 1000;
+/// Longest value, in bytes, that a hint repeats.
+const LONGEST_HINT: usize = 60;
 
 /// Collects what there is to say about one file.
 pub(super) struct Reader<'a> {
@@ -61,8 +66,8 @@ pub(super) enum Wanted {
     Integer,
     /// `true` or `false`.
     Boolean,
-    /// A list of strings; holds an example of an element.
-    List(&'static str),
+    /// A list of strings.
+    List,
     /// A table.
     Table,
     /// A list of tables.
@@ -111,6 +116,14 @@ impl<'a> Entry<'a> {
         Self { key: key.get_ref(), key_span, span, value: value.get_ref(), name_span }
     }
 
+    /// Whether it stands in a header before the name of another table: others may stand there beside it.
+    pub(super) fn joins_tables(&self, source: &SourceFile) -> bool {
+        let line = source.line_of(self.key_span.start);
+        let in_header = source.line_head(line, self.key_span.start).trim_start().starts_with('[');
+        let rest = source.slice(Span::new(self.key_span.end, source.text().len()));
+        in_header && rest.trim_start_matches([' ', '\t']).starts_with('.')
+    }
+
     /// The value as a table called `label`, if it is one; says nothing otherwise.
     pub(super) fn peek_table(&self, source: &SourceFile, label: &str) -> Option<Table<'a>> {
         let table = self.value.as_table()?;
@@ -155,9 +168,14 @@ impl<'a> Reader<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Everything said, in the order of the file.
+    /// Everything said, in the order of the file; of more than anybody reads the first, and how many there are beyond.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         self.diagnostics.sort_by_key(|diagnostic| diagnostic.span.map_or(0, |span| span.start));
+        let beyond = self.diagnostics.split_off(MOST_SAID.min(self.diagnostics.len()));
+        if let Some(level) = beyond.iter().map(|diagnostic| diagnostic.level).min() {
+            let left_out = Diagnostic { level, ..Diagnostic::note(code::AND_MORE, None, format!("{} more are not shown", beyond.len())) };
+            self.diagnostics.push(left_out);
+        }
         self.diagnostics
     }
 
@@ -168,11 +186,18 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Says that the value at `span`, under `key` (`None` in a list), is not what was wanted; gives `None`.
-    pub(super) fn wrong_type<T>(&mut self, key: Option<&str>, span: Span, value: &DeValue<'_>, wanted: Wanted) -> Option<T> {
+    /// Says that the value at `span`, under `key` (`None` in a list), is not what was wanted; gives `None`. `literal` is what was
+    /// probably meant, as it should be written: it must be right there.
+    pub(super) fn wrong_type<T>(
+        &mut self,
+        key: Option<&str>,
+        span: Span,
+        value: &DeValue<'_>,
+        wanted: Wanted,
+        literal: Option<String>,
+    ) -> Option<T> {
         let subject = key.map_or_else(|| "every element of this list".to_owned(), quoted);
         let message = format!("{subject} must be {}, found {}", wanted.describe(), describe(value));
-        let literal = self.literal(span, value, wanted);
         let hint = literal.map(|literal| match key {
             Some(key) => format!("write `{key} = {literal}`"),
             None => format!("write `{literal}`"),
@@ -181,62 +206,69 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// What was probably meant, as it should be written.
-    fn literal(&self, span: Span, value: &DeValue<'_>, wanted: Wanted) -> Option<String> {
+    /// The value at `span` as a string in quotes, where `read` takes what it then says.
+    fn in_quotes<T>(
+        &self,
+        span: Span,
+        value: &'a DeValue<'a>,
+        read: &mut impl FnMut(&mut Self, Spanned<&'a str>) -> Option<T>,
+    ) -> Option<String> {
         let raw = self.source.slice(span);
-        let short = !raw.is_empty() && raw.len() <= 60 && !raw.contains(char::is_control);
-        let quoted = match value {
-            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) if short => Some(format!("\"{raw}\"")),
-            DeValue::String(_) if short => Some(raw.to_owned()),
-            _ => None,
-        };
-        match wanted {
-            Wanted::String | Wanted::Version | Wanted::VersionOrTable => quoted,
-            Wanted::List(example) => Some(format!("[{}]", quoted.unwrap_or_else(|| format!("\"{example}\"")))),
-            Wanted::Integer => {
-                let number = match value {
-                    DeValue::String(text) => text.trim(),
-                    DeValue::Float(float) => float.as_str(),
-                    _ => return None,
-                };
-                let number = number.strip_suffix(".0").unwrap_or(number);
-                let is_number = number.len() < 19 && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-                is_number.then(|| number.trim_start_matches('0')).map(|digits| if digits.is_empty() { "0" } else { digits }.to_owned())
-            }
-            Wanted::Table | Wanted::Tables | Wanted::Boolean => None,
+        if raw.is_empty() || raw.len() > LONGEST_HINT || raw.contains(char::is_control) {
+            return None;
         }
+        let (text, literal) = match value {
+            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => (raw, format!("\"{raw}\"")),
+            DeValue::String(text) => (text.as_ref(), raw.to_owned()),
+            DeValue::Array(_) | DeValue::Table(_) => return None,
+        };
+        // What it says on the way is of no value that the file has.
+        let mut trial = Reader::new(self.source);
+        let taken = read(&mut trial, Spanned::new(text, span)).is_some();
+        let fits = taken && trial.diagnostics.iter().all(|diagnostic| diagnostic.level != Level::Error);
+        fits.then_some(literal)
     }
 
     /// The value as a table called `label`.
     pub(super) fn table(&mut self, entry: &Entry<'a>, label: &str) -> Option<Table<'a>> {
         match entry.peek_table(self.source, label) {
             Some(table) => Some(table),
-            None => self.wrong_type(Some(entry.key), entry.span, entry.value, Wanted::Table),
+            None => self.wrong_type(Some(entry.key), entry.span, entry.value, Wanted::Table, None),
         }
     }
 
-    /// The value as a string.
-    pub(super) fn string(&mut self, entry: &Entry<'a>, wanted: Wanted) -> Option<Spanned<&'a str>> {
+    /// The value as a string, as `read` takes it.
+    pub(super) fn string<T>(
+        &mut self,
+        entry: &Entry<'a>,
+        wanted: Wanted,
+        mut read: impl FnMut(&mut Self, Spanned<&'a str>) -> Option<T>,
+    ) -> Option<T> {
         match entry.value.as_str() {
-            Some(text) => Some(Spanned::new(text, entry.span)),
-            None => self.wrong_type(Some(entry.key), entry.span, entry.value, wanted),
+            Some(text) => read(self, Spanned::new(text, entry.span)),
+            None => {
+                let literal = self.in_quotes(entry.span, entry.value, &mut read);
+                self.wrong_type(Some(entry.key), entry.span, entry.value, wanted, literal)
+            }
         }
     }
 
     /// The value as a string that is not blank.
     pub(super) fn text(&mut self, entry: &Entry<'a>) -> Option<Spanned<String>> {
-        let text = self.string(entry, Wanted::String)?;
-        if text.trim().is_empty() {
-            self.push(Diagnostic::error(code::INVALID_VALUE, entry.span, format!("`{}` is empty", entry.key)));
-            return None;
-        }
-        Some(text.map(str::to_owned))
+        self.string(entry, Wanted::String, |reader, text| {
+            if text.trim().is_empty() {
+                reader.push(Diagnostic::error(code::INVALID_VALUE, text.span, format!("{} is empty", quoted(entry.key))));
+                return None;
+            }
+            Some(text.map(str::to_owned))
+        })
     }
 
     /// The value as an integer of 0 or more.
     pub(super) fn unsigned(&mut self, entry: &Entry<'a>) -> Option<Spanned<u64>> {
         let Some(integer) = entry.value.as_integer() else {
-            return self.wrong_type(Some(entry.key), entry.span, entry.value, Wanted::Integer);
+            let meant = number_meant(entry.value).map(|number| number.to_string());
+            return self.wrong_type(Some(entry.key), entry.span, entry.value, Wanted::Integer, meant);
         };
         let message = match i64::from_str_radix(integer.as_str(), integer.radix()).map(u64::try_from) {
             Ok(Ok(value)) => return Some(Spanned::new(value, entry.span)),
@@ -251,13 +283,19 @@ impl<'a> Reader<'a> {
     pub(super) fn boolean(&mut self, entry: &Entry<'a>) -> Option<Spanned<bool>> {
         match entry.value.as_bool() {
             Some(value) => Some(Spanned::new(value, entry.span)),
-            None => self.wrong_type(Some(entry.key), entry.span, entry.value, Wanted::Boolean),
+            None => {
+                let meant = entry.value.as_str().filter(|text| ["true", "false"].contains(text)).map(str::to_owned);
+                self.wrong_type(Some(entry.key), entry.span, entry.value, Wanted::Boolean, meant)
+            }
         }
     }
 
-    /// The elements of a list.
-    pub(super) fn items(&mut self, entry: &Entry<'a>, wanted: Wanted) -> Option<Vec<Item<'a>>> {
-        let Some(array) = entry.value.as_array() else { return self.wrong_type(Some(entry.key), entry.span, entry.value, wanted) };
+    /// The elements of a list. `meant` is what was probably meant by a value that is none.
+    fn items(&mut self, entry: &Entry<'a>, wanted: Wanted, meant: impl FnOnce(&Self) -> Option<String>) -> Option<Vec<Item<'a>>> {
+        let Some(array) = entry.value.as_array() else {
+            let literal = meant(self);
+            return self.wrong_type(Some(entry.key), entry.span, entry.value, wanted, literal);
+        };
         let item = |item: &'a Located<DeValue<'a>>| {
             let mut span = Span::from(item.span());
             if item.get_ref().is_table() && self.source.slice(span).starts_with('[') {
@@ -268,8 +306,13 @@ impl<'a> Reader<'a> {
         Some(array.iter().map(item).collect())
     }
 
+    /// The elements of a list of tables.
+    pub(super) fn tables(&mut self, entry: &Entry<'a>) -> Option<Vec<Item<'a>>> {
+        self.items(entry, Wanted::Tables, |_| None)
+    }
+
     /// A list of strings, each read by `read`. Elements that are wrong are left out after it was said; `None` only when
-    /// the value is no list.
+    /// the value is no list. `example` is an element that `read` takes.
     pub(super) fn list<T>(
         &mut self,
         entry: &Entry<'a>,
@@ -277,12 +320,19 @@ impl<'a> Reader<'a> {
         mut read: impl FnMut(&mut Self, Spanned<&'a str>) -> Option<T>,
     ) -> Option<Vec<Spanned<T>>> {
         let mut values = Vec::new();
-        for item in self.items(entry, Wanted::List(example))? {
-            let text = match item.value.as_str() {
-                Some(text) => Some(Spanned::new(text, item.span)),
-                None => self.wrong_type(None, item.span, item.value, Wanted::String),
+        let meant = |reader: &Self| {
+            let element = reader.in_quotes(entry.span, entry.value, &mut read);
+            Some(format!("[{}]", element.unwrap_or_else(|| format!("\"{example}\""))))
+        };
+        for item in self.items(entry, Wanted::List, meant)? {
+            let value = match item.value.as_str() {
+                Some(text) => read(self, Spanned::new(text, item.span)),
+                None => {
+                    let literal = self.in_quotes(item.span, item.value, &mut read);
+                    self.wrong_type(None, item.span, item.value, Wanted::String, literal)
+                }
             };
-            if let Some(value) = text.and_then(|text| read(self, text)) {
+            if let Some(value) = value {
                 values.push(Spanned::new(value, item.span));
             }
         }
@@ -293,7 +343,7 @@ impl<'a> Reader<'a> {
     pub(super) fn item_table(&mut self, item: &Item<'a>, label: &str) -> Option<Table<'a>> {
         match item.value.as_table() {
             Some(table) => Some(Table { label: label.to_owned(), name_span: Some(item.span), entries: entries(self.source, table) }),
-            None => self.wrong_type(None, item.span, item.value, Wanted::Table),
+            None => self.wrong_type(None, item.span, item.value, Wanted::Table, None),
         }
     }
 
@@ -303,6 +353,18 @@ impl<'a> Reader<'a> {
         let diagnostic = Diagnostic::error(code::UNKNOWN_KEY, entry.key_span, message);
         self.push(diagnostic.with_note(allowed_here(allowed)).with_hint(hint));
     }
+}
+
+/// The number that a string or a float probably means.
+pub(super) fn number_meant(value: &DeValue<'_>) -> Option<u64> {
+    let number = match value {
+        DeValue::String(text) => text.trim(),
+        DeValue::Float(float) => float.as_str(),
+        _ => return None,
+    };
+    let number = number.strip_suffix(".0").unwrap_or(number);
+    let plain = number.len() < 19 && number.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| number.parse().ok()).flatten()
 }
 
 /// The note that lists `allowed`.
@@ -317,7 +379,7 @@ impl Wanted {
             Self::Version => "a quoted version",
             Self::Integer => "an integer",
             Self::Boolean => "`true` or `false`",
-            Self::List(_) => "a list of strings",
+            Self::List => "a list of strings",
             Self::Table => "a table",
             Self::Tables => "a list of tables",
             Self::VersionOrTable => "a quoted version or a table",

@@ -44,7 +44,7 @@ fn read<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Option<Contents> {
 fn kernel<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Component> {
     let table = tables::kernel_table(reader, entry)?;
     SCHEMA.check(reader, &table, SCHEMA.kernel);
-    let language = reader.string(table.get("language")?, Wanted::String)?;
+    let language = reader.string(table.get("language")?, Wanted::String, |_, text| Some(text))?;
     let backend: BackendName = language.strip_prefix("cpp-")?.parse().ok()?;
     let backend = Spanned::new(backend, language.span);
     let kernel = tables::kernel_contents(reader, entry, &table, Some(backend))?;

@@ -105,7 +105,10 @@ fn kernel<'a>(reader: &mut Reader<'a>, all: &Table<'a>, entry: &Entry<'a>) -> Op
 }
 
 fn language<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Spanned<Language>> {
-    let text = reader.string(entry, Wanted::String)?;
+    reader.string(entry, Wanted::String, language_text)
+}
+
+fn language_text(reader: &mut Reader<'_>, text: Spanned<&str>) -> Option<Spanned<Language>> {
     if let Some((_, language)) = LANGUAGES.iter().find(|(name, _)| *name == text.value) {
         return Some(Spanned::new(*language, text.span));
     }

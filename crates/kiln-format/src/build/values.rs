@@ -13,31 +13,30 @@ use crate::name::KernelName;
 use crate::project_path::{ProjectPath, ProjectPathError};
 use crate::python_registry::{PACKAGES, PythonDependency};
 use crate::span::Spanned;
-use crate::suggest::{list, nearest, quoted};
+use crate::suggest::{list, nearest, quoted, toml_string};
 use crate::version::Version;
 
 /// A kernel name.
 pub(super) fn kernel_name<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Spanned<KernelName>> {
-    let text = reader.string(entry, Wanted::String)?;
-    match KernelName::new(&text) {
+    reader.string(entry, Wanted::String, |reader, text| match KernelName::new(&text) {
         Ok(name) => Some(Spanned::new(name, text.span)),
         Err(error) => {
             let hint = KernelName::corrected(&text).map(|name| format!("did you mean `{name}`?"));
             reader.push(Diagnostic::error(code::INVALID_NAME, text.span, error.to_string()).with_hint(hint));
             None
         }
-    }
+    })
 }
 
 /// A repository's address.
 pub(super) fn git_url<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Spanned<GitUrl>> {
-    let text = reader.string(entry, Wanted::String)?;
-    match GitUrl::new(&text) {
+    reader.string(entry, Wanted::String, |reader, text| match GitUrl::new(&text) {
         Ok(url) => {
             if url.is_mistaken_for_a_url() {
                 let message =
                     format!("`{}`: loaders take {} for a URL of an unknown scheme and refuse the kernel", entry.key, quoted(&text));
-                let hint = format!("write `\"git@{}\"` or `\"{}\"`", url.as_str(), url.to_url());
+                let forms = [format!("git@{}", url.as_str()), url.to_url()].map(|form| format!("`{}`", toml_string(&form)));
+                let hint = format!("write {}", forms.join(" or "));
                 reader.push(Diagnostic::warning(code::NOT_LOADABLE, text.span, message).with_hint(hint));
             }
             Some(Spanned::new(url, text.span))
@@ -47,26 +46,24 @@ pub(super) fn git_url<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<
             reader.push(Diagnostic::error(code::INVALID_URL, text.span, format!("`{}`: {error}", entry.key)).with_note(note));
             None
         }
-    }
+    })
 }
 
 /// A repository id.
 pub(super) fn repo_id<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Spanned<RepoId>> {
-    let text = reader.string(entry, Wanted::String)?;
-    match text.parse() {
+    reader.string(entry, Wanted::String, |reader, text| match text.parse() {
         Ok(id) => Some(Spanned::new(id, text.span)),
         Err(_) => {
             let message = format!("`{}` must be `owner/name`, found {}", entry.key, quoted(&text));
             reader.push(Diagnostic::error(code::INVALID_REPO_ID, text.span, message));
             None
         }
-    }
+    })
 }
 
 /// A version; notes when `kernel-builder` would not read it.
 pub(super) fn version<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Option<Spanned<Version>> {
-    let text = reader.string(entry, Wanted::Version)?;
-    version_text(reader, text)
+    reader.string(entry, Wanted::Version, version_text)
 }
 
 /// A version whose text is at hand.
@@ -109,7 +106,9 @@ pub(super) fn path_list<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>, example:
     reader.list(entry, example, |reader, text| match ProjectPath::new(&text) {
         Ok(path) => Some(path),
         Err(error) => {
-            let hint = matches!(error, ProjectPathError::Backslash(_)).then(|| format!("write `\"{}\"`", text.replace('\\', "/")));
+            let other = text.replace('\\', "/");
+            let is_path = matches!(error, ProjectPathError::Backslash(_)) && ProjectPath::new(&other).is_ok();
+            let hint = is_path.then(|| format!("write `{}`", toml_string(&other)));
             reader.push(Diagnostic::error(code::INVALID_PATH, text.span, error.to_string()).with_hint(hint));
             None
         }
@@ -132,7 +131,8 @@ pub(super) fn extensions<'a>(reader: &mut Reader<'a>, table: &Table<'a>) -> Opti
         }
         if extension.len() != text.len() {
             let message = format!("extension {} is written with a dot, which is ignored", quoted(&text));
-            reader.push(Diagnostic::warning(code::LEADING_DOT, text.span, message).with_hint(format!("write `\"{extension}\"`")));
+            reader
+                .push(Diagnostic::warning(code::LEADING_DOT, text.span, message).with_hint(format!("write `{}`", toml_string(extension))));
         }
         Some(extension.to_owned())
     })
@@ -155,13 +155,20 @@ pub(super) fn archs<'a, T: FromStr<Err: Display>>(
 
 /// The name of a backend.
 pub(super) fn backend(reader: &mut Reader<'_>, text: Spanned<&str>) -> Option<BackendName> {
+    backend_beside(reader, text, &|_| false)
+}
+
+/// The name of a backend where each may stand once; `taken` says which do.
+pub(super) fn backend_beside(reader: &mut Reader<'_>, text: Spanned<&str>, taken: &dyn Fn(&str) -> bool) -> Option<BackendName> {
     match text.parse::<BackendName>() {
         Ok(backend) => Some(backend),
         Err(error) => {
             let diagnostic = Diagnostic::error(code::UNKNOWN_BACKEND, text.span, error.to_string());
             let names = BackendName::ALL.map(BackendName::as_str);
             let diagnostic = diagnostic.with_note(format!("known backends: {}", list(names)));
-            reader.push(diagnostic.with_hint(backend_meant(&text)));
+            reader.push(
+                diagnostic.with_hint(backend_meant(&text).map(|name| if taken(name) { is_meant_and_there(name) } else { is_meant(name) })),
+            );
             None
         }
     }
@@ -179,12 +186,12 @@ const BACKEND_ALIASES: &[(&str, BackendName)] = &[
     ("sycl", BackendName::Xpu),
 ];
 
-/// The hint that names the backend that was probably meant.
-pub(super) fn backend_meant(text: &str) -> Option<String> {
+/// The backend that was probably meant.
+pub(super) fn backend_meant(text: &str) -> Option<&'static str> {
     let lower = text.to_ascii_lowercase();
     match BACKEND_ALIASES.iter().find(|(alias, _)| *alias == lower) {
-        Some((_, backend)) => Some(format!("did you mean `{backend}`?")),
-        None => did_you_mean(text, BackendName::ALL.map(BackendName::as_str)),
+        Some((_, backend)) => Some(backend.as_str()),
+        None => nearest(text, BackendName::ALL.map(BackendName::as_str)),
     }
 }
 
@@ -230,5 +237,15 @@ pub(super) fn python_depends<'a>(
 
 /// The hint that names the nearest of `names`.
 pub(super) fn did_you_mean<'n>(text: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
-    nearest(text, names).map(|name| format!("did you mean `{name}`?"))
+    nearest(text, names).map(is_meant)
+}
+
+/// The hint that names what was meant.
+pub(super) fn is_meant(name: &str) -> String {
+    format!("did you mean `{name}`?")
+}
+
+/// The same of a name that stands there already, and cannot a second time.
+pub(super) fn is_meant_and_there(name: &str) -> String {
+    format!("did you mean `{name}`? it is there already")
 }

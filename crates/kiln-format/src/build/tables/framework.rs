@@ -74,12 +74,13 @@ fn torch<'a>(reader: &mut Reader<'a>, table: &Table<'a>, schema: &Schema) -> Opt
 fn stable_abi<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>, table_allowed: bool) -> Option<StableAbi> {
     let table = entry.peek_table(reader.source(), "[torch.stable-abi]").filter(|_| table_allowed);
     let Some(table) = table else {
-        let version = reader.string(entry, if table_allowed { Wanted::VersionOrTable } else { Wanted::Version })?;
-        return values::version_text(reader, version).map(StableAbi::All);
+        let wanted = if table_allowed { Wanted::VersionOrTable } else { Wanted::Version };
+        return reader.string(entry, wanted, values::version_text).map(StableAbi::All);
     };
+    let taken: Vec<&str> = BackendName::ALL.map(BackendName::as_str).into_iter().filter(|name| table.has(name)).collect();
     let mut entries: Vec<(Spanned<BackendName>, Spanned<crate::Version>)> = Vec::new();
     for entry in &table.entries {
-        let backend = values::backend(reader, Spanned::new(entry.key, entry.key_span));
+        let backend = values::backend_beside(reader, Spanned::new(entry.key, entry.key_span), &|name| taken.contains(&name));
         let version = values::version(reader, entry);
         if let (Some(backend), Some(version)) = (backend, version) {
             entries.push((Spanned::new(backend, entry.key_span), version));

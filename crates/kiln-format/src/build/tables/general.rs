@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::keys::{self, Schema};
 use crate::backend::BackendName;
 use crate::build::model::{BackendDepends, General, Hub};
-use crate::build::reader::{Entry, Item, Reader, Table, Wanted};
+use crate::build::reader::{Entry, Item, Reader, Table};
 use crate::build::values;
 use crate::code;
 use crate::dependency::{KernelDependency, KernelDependencyVersion};
@@ -126,7 +126,7 @@ pub(in crate::build) fn hub<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>, sche
 fn kernel_depends<'a>(reader: &mut Reader<'a>, table: &Table<'a>, schema: &Schema) -> Vec<Spanned<KernelDependency>> {
     let Some(entry) = table.get("kernel-depends") else { return Vec::new() };
     // No example of a string fits here, so the element's type is said by `kernel_dependency`.
-    let Some(items) = reader.items(entry, Wanted::Tables) else { return Vec::new() };
+    let Some(items) = reader.tables(entry) else { return Vec::new() };
     items.iter().filter_map(|item| Some(Spanned::new(kernel_dependency(reader, item, schema)?, item.span))).collect()
 }
 

@@ -9,7 +9,7 @@ use crate::build::values;
 use crate::code;
 use crate::diagnostic::Diagnostic;
 use crate::span::Spanned;
-use crate::suggest::{escaped, list};
+use crate::suggest::{escaped, excerpt, list};
 
 /// Reads every kernel; `None` when one of them does not say its backend, because checks that look for kernels of a
 /// backend would be misled.
@@ -73,12 +73,16 @@ pub(in crate::build) fn contents<'a>(
 /// A key as a header writes it: bare where possible.
 fn key_text(key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    if bare { key.to_owned() } else { format!("\"{}\"", escaped(key)) }
+    if bare { excerpt(key).into_owned() } else { format!("\"{}\"", escaped(&excerpt(key))) }
 }
 
 /// A backend that can have kernels.
 fn kernel_backend<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>, schema: &Schema) -> Option<Spanned<BackendName>> {
-    let text = reader.string(entry, Wanted::String)?;
+    reader.string(entry, Wanted::String, |reader, text| backend_of_kernels(reader, text, schema))
+}
+
+/// The same of a text.
+fn backend_of_kernels(reader: &mut Reader<'_>, text: Spanned<&str>, schema: &Schema) -> Option<Spanned<BackendName>> {
     let possible = || schema.kernels.iter().map(|(backend, _)| *backend);
     let diagnostic = match text.parse::<BackendName>() {
         Ok(backend) if possible().any(|possible| possible == backend) => return Some(Spanned::new(backend, text.span)),
@@ -86,7 +90,10 @@ fn kernel_backend<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>, schema: &Schem
             let message = format!("there are no kernels to compile for backend `{backend}`");
             Diagnostic::error(code::UNKNOWN_BACKEND, text.span, message)
         }
-        Err(error) => Diagnostic::error(code::UNKNOWN_BACKEND, text.span, error.to_string()).with_hint(values::backend_meant(&text)),
+        Err(error) => {
+            let meant = values::backend_meant(&text).filter(|name| possible().any(|possible| possible.as_str() == *name));
+            Diagnostic::error(code::UNKNOWN_BACKEND, text.span, error.to_string()).with_hint(meant.map(values::is_meant))
+        }
     };
     reader.push(diagnostic.with_note(format!("allowed here: {}", list(possible().map(BackendName::as_str)))));
     None

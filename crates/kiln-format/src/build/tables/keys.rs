@@ -3,6 +3,7 @@
 use crate::backend::BackendName;
 use crate::build::checks::FrameworkKind;
 use crate::build::reader::{Entry, Reader, Table, allowed_here};
+use crate::build::values::{is_meant, is_meant_and_there};
 use crate::code;
 use crate::diagnostic::Diagnostic;
 use crate::suggest::{nearest, quoted};
@@ -49,30 +50,33 @@ impl Schema {
 
     /// Says which keys of `table` are not in `allowed`.
     pub(in crate::build) fn check(&self, reader: &mut Reader<'_>, table: &Table<'_>, allowed: &[&str]) {
-        for entry in table.entries.iter().filter(|entry| !allowed.contains(&entry.key)) {
-            self.unknown(reader, table, entry, allowed);
-        }
+        self.unknown_keys(reader, table, allowed, |key| !allowed.contains(&key));
     }
 
     /// Says which keys of `[general]` are not known there. `edition`, which chose this schema, has a place in every file.
     pub(in crate::build) fn check_general(&self, reader: &mut Reader<'_>, table: &Table<'_>) {
-        for entry in table.entries.iter().filter(|entry| entry.key != "edition" && !self.general.contains(&entry.key)) {
-            self.unknown(reader, table, entry, self.general);
-        }
+        self.unknown_keys(reader, table, self.general, |key| key != "edition" && !self.general.contains(&key));
     }
 
     /// Says which keys of a kernel's table have no place there.
     pub(super) fn check_kernel(&self, reader: &mut Reader<'_>, table: &Table<'_>, backend: Option<BackendName>) {
         let allowed = self.of_kernel(backend);
+        let free = free(table, &allowed);
         for entry in table.entries.iter().filter(|entry| !allowed.contains(&entry.key)) {
             match (self.owner_of_kernel_key(entry.key), backend) {
                 (Some(owner), Some(backend)) => {
                     let message = format!("{} belongs to {owner} kernels, and {} is a {backend} kernel", quoted(entry.key), table.label);
-                    let hint = self.counterpart(entry.key, backend).map(|key| format!("use `{key}`"));
+                    let hint = self.counterpart(entry.key, backend).map(|key| match free.contains(&key) {
+                        true => format!("use `{key}`"),
+                        false => format!("`{key}` is there for it"),
+                    });
                     let diagnostic = Diagnostic::error(code::UNKNOWN_KEY, entry.key_span, message);
                     reader.push(diagnostic.with_note(allowed_here(&allowed)).with_hint(hint));
                 }
-                _ => self.unknown(reader, table, entry, &allowed),
+                _ => {
+                    let advice = self.advice(reader, entry, &free, &allowed);
+                    reader.unknown_key(table, entry, &allowed, advice);
+                }
             }
         }
     }
@@ -83,12 +87,18 @@ impl Schema {
         self.kernel.iter().chain(own).copied().collect()
     }
 
-    fn unknown(&self, reader: &mut Reader<'_>, table: &Table<'_>, entry: &Entry<'_>, allowed: &[&str]) {
-        reader.unknown_key(table, entry, allowed, self.advice(entry.key, allowed));
+    /// Says of each key of `table` for which `is_unknown` holds that only `allowed` are known.
+    fn unknown_keys(&self, reader: &mut Reader<'_>, table: &Table<'_>, allowed: &[&str], is_unknown: impl Fn(&str) -> bool) {
+        let free = free(table, allowed);
+        for entry in table.entries.iter().filter(|entry| is_unknown(entry.key)) {
+            let advice = self.advice(reader, entry, &free, allowed);
+            reader.unknown_key(table, entry, allowed, advice);
+        }
     }
 
-    /// Where a key that is not in `allowed` belongs, or which key was probably meant.
-    fn advice(&self, key: &str, allowed: &[&str]) -> Option<String> {
+    /// Where a key that is not in `allowed` belongs, or which of them was probably meant; those that its table lacks are `free`.
+    fn advice(&self, reader: &Reader<'_>, entry: &Entry<'_>, free: &[&str], allowed: &[&str]) -> Option<String> {
+        let key = entry.key;
         let tables = self.tables();
         let owners: Vec<&str> = tables.iter().filter(|(_, keys)| keys.contains(&key)).map(|(table, _)| table.as_str()).collect();
         if !owners.is_empty() {
@@ -98,7 +108,11 @@ impl Schema {
             return Some(format!("`{key}` belongs to {owner} kernels"));
         }
         if let Some(near) = nearest(key, allowed.iter().copied()) {
-            return Some(format!("did you mean `{near}`?"));
+            return Some(if free.contains(&near) || entry.joins_tables(reader.source()) {
+                is_meant(near)
+            } else {
+                is_meant_and_there(near)
+            });
         }
         let everywhere = tables.iter().flat_map(|(table, keys)| keys.iter().map(move |&key| (key, table.clone())));
         let of_kernels = self.kernels.iter().flat_map(|(owner, keys)| keys.iter().map(move |&key| (key, format!("{owner} kernels"))));
@@ -124,4 +138,9 @@ impl Schema {
             .find(|own| (is_flags && own.ends_with("-flags")) || (is_archs && (own.ends_with("-archs") || own.ends_with("-capabilities"))));
         found.or(if is_flags { Some("cxx-flags") } else { None })
     }
+}
+
+/// The keys of `allowed` that `table` does not have.
+fn free<'k>(table: &Table<'_>, allowed: &[&'k str]) -> Vec<&'k str> {
+    allowed.iter().copied().filter(|key| !table.has(key)).collect()
 }
