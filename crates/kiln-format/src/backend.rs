@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::suggest::quoted;
+use crate::suggest::{nearest, quoted};
 use crate::text_value::text_value;
 
 /// What runs a kernel. In alphabetical order, which is also their order as values.
@@ -25,6 +25,18 @@ pub enum BackendName {
     /// Intel GPUs.
     Xpu,
 }
+
+/// Other words for backends, by which people know their devices.
+const ALIASES: &[(&str, BackendName)] = &[
+    ("npu", BackendName::Cann),
+    ("ascend", BackendName::Cann),
+    ("gpu", BackendName::Cuda),
+    ("nvidia", BackendName::Cuda),
+    ("mps", BackendName::Metal),
+    ("hip", BackendName::Rocm),
+    ("amd", BackendName::Rocm),
+    ("sycl", BackendName::Xpu),
+];
 
 /// A text that names no backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +61,15 @@ impl BackendName {
             Self::Rocm => "rocm",
             Self::Tpu => "tpu",
             Self::Xpu => "xpu",
+        }
+    }
+
+    /// The backend that was probably meant by `text`, which names none: the nearest name, or the one of the devices so called.
+    pub fn meant_by(text: &str) -> Option<Self> {
+        let lower = text.to_ascii_lowercase();
+        match ALIASES.iter().find(|(alias, _)| *alias == lower) {
+            Some((_, backend)) => Some(*backend),
+            None => nearest(text, Self::ALL.map(Self::as_str))?.parse().ok(),
         }
     }
 
@@ -92,6 +113,15 @@ mod tests {
         assert_eq!("CUDA".parse::<BackendName>().unwrap_err().to_string(), "unknown backend `CUDA`");
         assert!(serde_json::from_str::<BackendName>("\"npu\"").is_err());
         assert_eq!(format!("[{:6}]", BackendName::Cpu), "[cpu   ]");
+    }
+
+    #[test]
+    fn near_names() {
+        for (text, meant) in
+            [("cudaa", Some(BackendName::Cuda)), ("GPU", Some(BackendName::Cuda)), ("npu", Some(BackendName::Cann)), ("x", None)]
+        {
+            assert_eq!(BackendName::meant_by(text), meant, "{text}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::code;
 use crate::source::{LineColumn, SourceFile};
 use crate::span::Span;
 use crate::suggest::ends;
@@ -11,6 +12,19 @@ use crate::suggest::ends;
 /// Longest message, note and hint, in characters. Values are shortened where they are put into a message; this is for what slipped
 /// through.
 const LONGEST: usize = 2000;
+
+/// Most diagnostics of one file.
+const MOST: usize = 1000;
+
+/// `diagnostics`; of more than anybody reads the first, and how many there are beyond, which is as serious as they are.
+pub fn first_of_many(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let beyond = diagnostics.split_off(MOST.min(diagnostics.len()));
+    if let Some(level) = beyond.iter().map(|diagnostic| diagnostic.level).min() {
+        let left_out = Diagnostic::note(code::AND_MORE, None, format!("{} more are not shown", beyond.len()));
+        diagnostics.push(Diagnostic { level, ..left_out });
+    }
+    diagnostics
+}
 
 /// How serious a [`Diagnostic`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -56,7 +56,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// `text`, or its ends where it is longer than a message should be that repeats it.
-pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
+pub fn excerpt(text: &str) -> Cow<'_, str> {
     ends(text, LONGEST)
 }
 

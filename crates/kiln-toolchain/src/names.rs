@@ -86,6 +86,14 @@ impl NameSet {
         }
     }
 
+    /// The versions that it has of `name`, in ascending order; none for a coded set.
+    pub(crate) fn versions_of(&self, name: &str) -> Vec<String> {
+        let start = versioned(name, "");
+        let names = self.names().unwrap_or_default();
+        let first = names.partition_point(|known| known.as_str() < start.as_str());
+        names.iter().skip(first).map_while(|known| known.strip_prefix(start.as_str())).map(str::to_owned).collect()
+    }
+
     /// Digest of the content, as lower-case hexadecimal text. An exact and a coded set of the same names differ.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
@@ -102,6 +110,11 @@ impl NameSet {
         }
         HEXLOWER.encode(hasher.finalize().as_bytes())
     }
+}
+
+/// How an object names `name` of one version (`.symver`).
+pub(crate) fn versioned(name: &str, version: &str) -> String {
+    format!("{name}@{version}")
 }
 
 impl From<CodedSet> for NameSet {

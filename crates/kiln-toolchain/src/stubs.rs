@@ -17,7 +17,7 @@ use kiln_object::demangle::demangle;
 use kiln_object::elf::{self, Machine, Relocatable, SymbolKind};
 use kiln_object::stub::{Stub, Symbol};
 
-use crate::floor::Floor;
+use crate::floor::{Floor, FloorLevel};
 use crate::host::{HostRuntime, RuntimeError};
 use crate::names::{LibraryExports, NameSet, PythonVersion, is_of_runtime};
 
@@ -61,6 +61,11 @@ impl RuntimeNames {
             }
         };
         self.names.get_or_init(read).as_ref()
+    }
+
+    /// The floor that the names are of, if any.
+    fn level(&self) -> Option<FloorLevel> {
+        self.floor.as_ref().map(|floor| floor.level())
     }
 
     /// The floor that keeps `name` out, when the host's runtime has it.
@@ -128,7 +133,7 @@ pub fn link_stubs(names: Arc<LinkNames>, labels: Vec<String>) -> Builtin {
         key.push('\n');
         key.push_str(label);
     }
-    Builtin { name: "link-stubs", version: 1, key, run: Arc::new(move |context| run(&names, &labels, context)) }
+    Builtin { name: "link-stubs", version: 2, key, run: Arc::new(move |context| run(&names, &labels, context)) }
 }
 
 fn run(names: &LinkNames, labels: &[String], context: &BuiltinContext<'_>) -> Result<(), BuiltinError> {

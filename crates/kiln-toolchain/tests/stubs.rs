@@ -278,3 +278,21 @@ fn objects_that_cannot_be_read_are_named() {
     let broken = LinkNames { runtime: Arc::new(RuntimeNames::new(broken)), ..names() };
     insta::assert_snapshot!(error(broken, &object), @"cannot read `DIR/text.o`: not an ELF file");
 }
+
+/// References of a version (`.symver`) are looked up with it.
+#[test]
+fn versions_are_looked_up_too() {
+    let (version, place) = (if native() == Machine::X86_64 { "GLIBC_2.2.5" } else { "GLIBC_2.17" }, Place::new());
+    let read = |version: &str| {
+        let source =
+            format!("extern \"C\" double exp(double); asm(\".symver exp,exp@{version}\"); double f(double x) {{ return exp(x); }}");
+        elf::relocatable(&std::fs::read(place.object("a.o", &source)).unwrap()).unwrap()
+    };
+    let names = names();
+    let right = names.resolve(&[("a.cpp", read(version))]).unwrap();
+    assert_eq!((right.unresolved.len(), right.wanted.concat().len()), (0, 0), "{:?}", right.unresolved);
+    let wrong = names.resolve(&[("a.cpp", read("GLIBC_1.0"))]).unwrap();
+    let [unresolved] = wrong.unresolved.as_slice() else { panic!("{wrong:?}") };
+    assert!(unresolved.to_string().contains("asks for version GLIBC_1.0 of it, and this system has GLIBC_2."), "{unresolved}");
+    assert!(unresolved.reason.hint().contains(version), "{}", unresolved.reason.hint());
+}

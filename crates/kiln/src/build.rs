@@ -26,7 +26,7 @@ use kiln_toolchain::{CudaUse, Launcher, Processor, Provisioner};
 use self::packaging::package_variant;
 use self::unobjected::Unobjected;
 use crate::backends::Backends;
-use crate::build_error::BuildError;
+use crate::build_error::{BuildError, causes};
 use crate::call::runtime::RuntimeFiles;
 use crate::compiler_messages::CompilerMessages;
 use crate::config_check;
@@ -368,7 +368,11 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     let mut report = BuildReport { out_dir: out_dir.clone(), steps: outcome.counts(), ..BuildReport::default() };
     report.interrupted = outcome.is_interrupted() || services.interrupt.is_set();
     // A record that is unreadable says nothing about the variants that are there; a new one is begun.
-    let mut record = BuildRecord::read(&out_dir).unwrap_or_default();
+    let mut record = BuildRecord::read(&out_dir).unwrap_or_else(|error| {
+        let causes = causes(&error).into_iter().map(|cause| format!(": {cause}")).collect::<String>();
+        (services.events)(&Event::Warning { message: format!("{error}{causes}; a new one is begun") });
+        BuildRecord::default()
+    });
     let steps = records::steps(&prepared.plan);
     let unobjected = Unobjected::of(work_dir.path());
     for variant in &prepared.plan.variants {

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::small_file;
+use kiln_format::excerpt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
@@ -177,11 +178,12 @@ impl BuildRecord {
         let path = out.join(FILE_NAME);
         let bytes = match small_file::read(&path) {
             Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            // A link that leads nowhere is there.
+            Err(e) if e.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(&path).is_err() => return Ok(Self::default()),
             Err(source) => return Err(RecordError::Io { what: "read", path, source }),
         };
         let malformed = |reason: String| RecordError::Malformed { path: path.clone(), reason };
-        let file: FileIn = serde_json::from_slice(&bytes).map_err(|e| malformed(e.to_string()))?;
+        let file: FileIn = serde_json::from_slice(&bytes).map_err(|e| malformed(excerpt(&e.to_string()).into_owned()))?;
         match file.schema {
             SCHEMA => Ok(Self { variants: file.variants }),
             other => Err(malformed(format!("it has form {other}, known is {SCHEMA}"))),
@@ -196,6 +198,12 @@ impl BuildRecord {
     /// The record of one variant, if it is there and of the known form.
     pub fn get(&self, variant: &str) -> Option<VariantRecord> {
         self.variants.get(variant).and_then(|value| serde_json::from_value(value.clone()).ok())
+    }
+
+    /// What keeps the record of one variant from being read, if it is there.
+    pub fn fault(&self, variant: &str) -> Option<String> {
+        let value = self.variants.get(variant)?;
+        VariantRecord::deserialize(value).err().map(|fault| excerpt(&fault.to_string()).into_owned())
     }
 
     /// Sets the record of one variant.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use kiln_format::{Diagnostic, Span, Spanned, Version};
+use kiln_format::{Diagnostic, Span, Spanned, Version, first_of_many};
 use kiln_toolchain::IndexUrl;
 use kiln_toolchain::floor::FloorChoice;
 use toml::de::{DeTable, DeValue};
@@ -54,6 +54,11 @@ const KEYS: [(&str, &str); 6] =
 
 /// Reads the text of a `kiln.toml`. All faults are reported, not the first one only; what was understood is in the settings.
 pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
+    let (settings, diagnostics) = read(text);
+    (settings, first_of_many(diagnostics))
+}
+
+fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
     let mut settings = Settings::default();
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {

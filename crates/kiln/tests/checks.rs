@@ -334,3 +334,61 @@ fn everyday_code_keeps_to_the_floor() {
     assert!(ours.len() == 6 && ours.iter().all(|line| line.ends_with("\tok")), "{verdicts}{}", text(&output.stderr));
     assert!(hosts.iter().any(|line| line.starts_with("2\tauditwheel\tmanylinux_2_3")), "{verdicts}");
 }
+
+/// A build record that cannot be read is told by every check of variants: what it says of a floor would count.
+#[test]
+fn a_build_record_that_says_nothing() {
+    let (sandbox, dir, variant) = built();
+    let name = variant.file_name().unwrap().to_str().unwrap();
+    let file = dir.join("build/kiln-build.json");
+    let right = fs::read_to_string(&file).unwrap();
+    let floor = right.find("\"policy\": \"").unwrap() + "\"policy\": \"".len();
+    let of_variant = |value: &str| format!("{{\"schema\": 1, \"variants\": {{\"{name}\": {value}}}}}");
+    let wrong: [(&str, Box<dyn Fn()>); 9] = [
+        ("damaged-record", Box::new(|| fs::write(&file, &right[..right.len() / 2]).unwrap())),
+        ("damaged-record", Box::new(|| fs::write(&file, "").unwrap())),
+        ("damaged-record", Box::new(|| fs::write(&file, "[]").unwrap())),
+        ("damaged-record", Box::new(|| fs::write(&file, "{\"schema\": 2, \"variants\": {}}").unwrap())),
+        ("damaged-record", Box::new(|| fs::write(&file, of_variant("5")).unwrap())),
+        ("damaged-record", Box::new(|| fs::write(&file, of_variant("{}")).unwrap())),
+        ("damaged-record", Box::new(|| fs::write(&file, format!("{}no{}", &right[..floor], &right[floor..])).unwrap())),
+        ("unreadable", Box::new(|| fs::create_dir(&file).unwrap())),
+        ("unreadable", Box::new(|| std::os::unix::fs::symlink("nowhere", &file).unwrap())),
+    ];
+    let extension = tree::extensions(&variant).remove(0);
+    let extension = extension.to_str().unwrap();
+    for (number, (code, make)) in wrong.iter().enumerate() {
+        let _gone = fs::remove_file(&file).or_else(|_| fs::remove_dir(&file));
+        make();
+        for args in [&["check"][..], &["check-abi"], &["check-builds"], &["check", extension], &["check", &format!("build/{name}")]] {
+            // Which floor a variant was built for does not concern its metadata.
+            if args == ["check-builds"] && (4..=6).contains(&number) {
+                continue;
+            }
+            let found = report(&sandbox, &dir, args);
+            assert_eq!(codes(&found.1), (Vec::new(), vec![*code]), "{number} {args:?}: {}", found.1);
+            assert_eq!((found.0, &found.1["failures"][0]["file"]), (Some(1), &json!("kiln-build.json")), "{number} {args:?}");
+        }
+    }
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, "{").unwrap();
+    let run = Run::of(&mut sandbox.kiln(&dir, &["check-abi"]));
+    insta::assert_snapshot!(run.stderr, @"");
+    // A build begins a new one, and says so.
+    let run = Run::of(&mut sandbox.kiln(&dir, &["build"]));
+    assert!(run.stderr.contains("is no build record of this Kiln: ") && run.stderr.contains("; a new one is begun\n"), "{}", run.stderr);
+    assert_eq!(code(&report(&sandbox, &dir, &["check"])), CLEAN);
+    // Without any, nothing is promised.
+    fs::remove_file(&file).unwrap();
+    assert_eq!(code(&report(&sandbox, &dir, &["check"])), CLEAN);
+}
+
+/// Without its metadata it is not known what an extension is called: the check of objects says so when it runs alone.
+#[test]
+fn metadata_that_say_nothing() {
+    let (sandbox, dir, variant) = built();
+    fs::write(variant.join("metadata.json"), "{").unwrap();
+    let found = report(&sandbox, &dir, &["check-abi"]);
+    let (_, failures) = codes(&found.1);
+    assert_eq!((found.0, failures), (Some(1), vec!["unreadable"]), "{}", found.1);
+}

@@ -7,13 +7,11 @@ use toml::Spanned as Located;
 use toml::de::{DeTable, DeValue};
 
 use crate::code;
-use crate::diagnostic::{Diagnostic, Level};
+use crate::diagnostic::{Diagnostic, Level, first_of_many};
 use crate::source::SourceFile;
 use crate::span::{Span, Spanned};
 use crate::suggest::{list, quoted};
 
-/// Most diagnostics of one file.
-const MOST_SAID: usize = 1000;
 /// Longest value, in bytes, that a hint repeats.
 const LONGEST_HINT: usize = 60;
 
@@ -171,12 +169,7 @@ impl<'a> Reader<'a> {
     /// Everything said, in the order of the file; of more than anybody reads the first, and how many there are beyond.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         self.diagnostics.sort_by_key(|diagnostic| diagnostic.span.map_or(0, |span| span.start));
-        let beyond = self.diagnostics.split_off(MOST_SAID.min(self.diagnostics.len()));
-        if let Some(level) = beyond.iter().map(|diagnostic| diagnostic.level).min() {
-            let left_out = Diagnostic { level, ..Diagnostic::note(code::AND_MORE, None, format!("{} more are not shown", beyond.len())) };
-            self.diagnostics.push(left_out);
-        }
-        self.diagnostics
+        first_of_many(self.diagnostics)
     }
 
     /// Says that `key` is not there, with `example` as what to write; gives `None` for use as a value.

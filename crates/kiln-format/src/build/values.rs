@@ -166,32 +166,12 @@ pub(super) fn backend_beside(reader: &mut Reader<'_>, text: Spanned<&str>, taken
             let diagnostic = Diagnostic::error(code::UNKNOWN_BACKEND, text.span, error.to_string());
             let names = BackendName::ALL.map(BackendName::as_str);
             let diagnostic = diagnostic.with_note(format!("known backends: {}", list(names)));
-            reader.push(
-                diagnostic.with_hint(backend_meant(&text).map(|name| if taken(name) { is_meant_and_there(name) } else { is_meant(name) })),
-            );
+            reader.push(diagnostic.with_hint(BackendName::meant_by(&text).map(|backend| match backend.as_str() {
+                name if taken(name) => is_meant_and_there(name),
+                name => is_meant(name),
+            })));
             None
         }
-    }
-}
-
-/// Other words for backends, by which people know their devices.
-const BACKEND_ALIASES: &[(&str, BackendName)] = &[
-    ("npu", BackendName::Cann),
-    ("ascend", BackendName::Cann),
-    ("gpu", BackendName::Cuda),
-    ("nvidia", BackendName::Cuda),
-    ("mps", BackendName::Metal),
-    ("hip", BackendName::Rocm),
-    ("amd", BackendName::Rocm),
-    ("sycl", BackendName::Xpu),
-];
-
-/// The backend that was probably meant.
-pub(super) fn backend_meant(text: &str) -> Option<&'static str> {
-    let lower = text.to_ascii_lowercase();
-    match BACKEND_ALIASES.iter().find(|(alias, _)| *alias == lower) {
-        Some((_, backend)) => Some(backend.as_str()),
-        None => nearest(text, BackendName::ALL.map(BackendName::as_str)),
     }
 }
 

@@ -8,6 +8,7 @@ use kiln_object::elf::{Machine, SymbolKind};
 use kiln_object::stub::{Stub, Symbol, SymbolVersion};
 
 use super::FloorLevel;
+use crate::names::versioned;
 
 /// Names of the OpenMP runtime. Framework and extension share one, which the framework brings.
 pub(super) const GOMP: &str = include_str!("../../floor/libgomp.txt");
@@ -61,10 +62,17 @@ pub(super) fn stubs(level: FloorLevel, machine: Machine) -> Result<Vec<Stub>, Er
     Ok(stubs)
 }
 
-/// Every name of the libraries that a plain link gets.
+/// Every name of the libraries that a plain link gets, and each name with each of its versions, as a `.symver` writes them.
 pub(super) fn names(level: FloorLevel, machine: Machine) -> Result<BTreeSet<String>, Error> {
-    let baseline = Baseline::of(level.system(), machine)?.entries().iter().filter(|entry| entry.default).map(|entry| entry.name.clone());
-    Ok(baseline.chain(gomp().into_iter().map(|symbol| symbol.name)).collect())
+    let symbols = Baseline::of(level.system(), machine)?.entries().iter().map(symbol).chain(gomp());
+    Ok(symbols.flat_map(named).collect())
+}
+
+/// How references may name a symbol.
+fn named(symbol: Symbol) -> impl Iterator<Item = String> {
+    let with_version = symbol.version.as_ref().map(|version| versioned(&symbol.name, &version.node));
+    let is_plain = symbol.version.is_none_or(|version| version.default);
+    is_plain.then_some(symbol.name).into_iter().chain(with_version)
 }
 
 fn symbol(entry: &Entry) -> Symbol {

@@ -9,7 +9,7 @@ use kiln_object::{archive, elf};
 use serde::{Deserialize, Serialize};
 
 use super::machine;
-use crate::names::NameSet;
+use crate::names::{NameSet, versioned};
 
 /// One file of the host's runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ impl HostRuntime {
         HEXLOWER.encode(hasher.finalize().as_bytes())
     }
 
-    /// Every name that a link with this runtime finds in it. Reads a dozen files: to be done once and kept.
+    /// Every name that a link with this runtime finds in it, those of shared libraries also with each of their versions. Reads a dozen files: to be done once and kept.
     ///
     /// # Errors
     /// When one of the files cannot be read.
@@ -101,7 +101,10 @@ impl HostRuntime {
         let mut names = BTreeSet::new();
         for file in &self.libraries {
             let library = elf::dynamic_file(&file.path).map_err(|cause| error(&file.path, cause))?;
-            names.extend(library.exports.into_iter().map(|export| export.name));
+            for export in library.exports {
+                names.extend(export.version.map(|version| versioned(&export.name, &version)));
+                names.insert(export.name);
+            }
         }
         for file in &self.archives {
             names.extend(names_of_archive(file)?);

@@ -49,6 +49,15 @@ pub enum Reason {
     },
     /// It has the form of a function of CUDA's driver, whose library is missing where there is no device.
     Driver,
+    /// A `.symver` asks for a version of it that nothing linked has.
+    Version {
+        /// The version.
+        version: String,
+        /// The versions that there are, ascending.
+        has: Vec<String>,
+        /// The floor whose libraries are linked; none for the system's own.
+        floor: Option<FloorLevel>,
+    },
     /// It is declared hidden: only the extension itself could define it.
     Hidden,
 }
@@ -76,6 +85,13 @@ impl fmt::Display for Reason {
                 write!(f, "this system has it, but it is not in the baseline of {floor}, and no shim stands in for it")
             }
             Self::Driver => f.write_str("it is the driver's, and extensions must load on machines without one"),
+            Self::Version { version, has, floor } => {
+                let system = floor.map_or_else(|| "this system".to_owned(), |floor| format!("the baseline of {floor}"));
+                match has.as_slice() {
+                    [] => write!(f, "`.symver` asks for version {version} of it, and {system} has none with a version"),
+                    has => write!(f, "`.symver` asks for version {version} of it, and {system} has {}", has.join(", ")),
+                }
+            }
             Self::Hidden => f.write_str("it is declared hidden, and no source of this extension defines it"),
         }
     }
@@ -107,6 +123,10 @@ impl Reason {
                     .to_owned()
             }
             Self::Driver => "ask for it at run time: `cudaGetDriverEntryPoint` gives a pointer to the function".to_owned(),
+            Self::Version { has, .. } if has.is_empty() => "remove the `.symver` that names a version of it".to_owned(),
+            Self::Version { has, .. } => {
+                format!("name one of the versions that there are in the `.symver`, such as {}, or remove it", has.join(" or "))
+            }
             Self::Hidden => "list the source that defines it in `src`, or remove the attribute that hides it".to_owned(),
         }
     }

@@ -70,6 +70,10 @@ impl LinkNames {
         for used in uses(objects) {
             let source = if own.contains(used.name) || is_made_by_linker(used.name) || runtime.contains(used.name) {
                 Ok(Source::Settled)
+            } else if let Some((base, version)) = used.name.split_once('@') {
+                // Only the host's libraries have versions.
+                let (version, has) = (version.trim_start_matches('@').to_owned(), runtime.versions_of(base));
+                Err(Reason::Version { version, has, floor: self.runtime.level() })
             } else {
                 self.beyond_the_host(&used)
             };

@@ -12,7 +12,7 @@ mod variant;
 
 pub use builds::BuildRule;
 pub use names::FrameworkNames;
-pub use on_demand::{CheckError, CheckOptions, Checks, NO_VARIANTS, check_paths};
+pub use on_demand::{CheckError, CheckOptions, Checks, DAMAGED_RECORD, NO_VARIANTS, check_paths};
 pub use remark::{Outcome, Remark, RemarkKind};
 pub use sarif::sarif;
 pub(crate) use variant::floor_policy;
@@ -38,7 +38,8 @@ mod tests {
             .filter(|code| !code.starts_with('-'))
             .collect();
         let rules = Rule::ALL.iter().map(|rule| rule.code()).chain(BuildRule::ALL.iter().map(|rule| rule.code()));
-        let known: BTreeSet<&str> = rules.chain(FailureKind::ALL.iter().map(|kind| kind.code())).chain([NO_VARIANTS]).collect();
+        let known: BTreeSet<&str> =
+            rules.chain(FailureKind::ALL.iter().map(|kind| kind.code())).chain([NO_VARIANTS, DAMAGED_RECORD]).collect();
         assert_eq!(rows, known);
         for (table, source) in DATA_SOURCES {
             let last = source.rsplit(' ').next().unwrap_or_default();

@@ -23,7 +23,7 @@ use crate::build_error::causes;
 use crate::hash::{HashError, VariantDir, find_variants};
 use crate::package::METADATA;
 use crate::project::BUILD_TOML;
-use crate::record::BuildRecord;
+use crate::record::{self, BuildRecord, RecordError};
 use crate::small_file;
 
 /// Which checks to run.
@@ -39,6 +39,9 @@ pub struct Checks {
 
 /// Why the variants of a project could not be checked: there are none.
 pub const NO_VARIANTS: &str = "no-variants";
+
+/// Why what the build record says could not be taken into account: it is no record, or not of a known form.
+pub const DAMAGED_RECORD: &str = "damaged-record";
 
 /// How to check.
 #[derive(Clone, Debug)]
@@ -160,15 +163,20 @@ impl Checker<'_> {
         if self.options.checks.builds {
             check_builds(variants, outcome);
         }
+        // All variants of one call lie in one directory.
+        let record = variants.first().and_then(|variant| build_record(&variant.path, outcome));
         if !self.options.checks.abi {
             return Ok(());
         }
         for VariantDir { name, path } in variants {
-            let policy = self.recorded(name, path);
+            let policy = record.as_ref().and_then(|record| self.recorded(name, record, outcome));
             let mut report = Report::default();
             match name.parse::<Variant>() {
                 Ok(variant) => {
                     let id = ops_id(path);
+                    if id.is_none() && !self.options.checks.builds {
+                        outcome.remarks.extend(without_id(name, path));
+                    }
                     let extension = id.as_ref().and_then(|id| variant.extension_name(id));
                     self.with_expectation(Some(&variant), id.as_ref(), policy, |expected| {
                         check_variant(path, name, shape(&variant, extension.as_deref()), expected, &mut report);
@@ -193,7 +201,10 @@ impl Checker<'_> {
             extension.is_some() && extension == name_of(path)
         });
         let mut report = Report::default();
-        let policy = variant_dir.and_then(|dir| self.recorded(&name_of(dir)?, dir));
+        let policy = variant_dir.filter(|_| variant.is_some()).and_then(|dir| {
+            let record = build_record(dir, outcome)?;
+            self.recorded(&name_of(dir)?, &record, outcome)
+        });
         self.with_expectation(variant.as_ref(), id.as_ref(), policy, |expected| {
             check_file(path, &path.display().to_string(), expected, &mut report);
         })?;
@@ -202,9 +213,14 @@ impl Checker<'_> {
     }
 
     /// The policy that the build record names for a variant. One that was built for its host promises nothing: it has none.
-    fn recorded(&self, name: &str, dir: &Path) -> Option<&Policy> {
-        let record = BuildRecord::read(dir.parent()?).ok()?.get(name)?;
-        self.policies.get(floor_policy(&record.floor)?).ok()
+    fn recorded(&self, name: &str, record: &BuildRecord, outcome: &mut Outcome) -> Option<&Policy> {
+        if let Some(fault) = record.fault(name) {
+            outcome.remarks.push(damaged_record(format!("what it says of `{name}` cannot be read: {fault}")));
+            return None;
+        }
+        let record = record.get(name)?;
+        let policy = self.policies.get(floor_policy(&record.floor)?);
+        policy.map_err(|error| outcome.remarks.push(damaged_record(format!("the floor of `{name}`: {error}")))).ok()
     }
 
     fn with_expectation(
@@ -264,6 +280,50 @@ fn config(dir: &Path, outcome: &mut Outcome) {
             outcome.remarks.push(Remark::failure(FailureKind::Unreadable.code(), shown, cause, error.hint()));
         }
     }
+}
+
+/// The record beside the variant `dir`; none after a remark that it cannot be read.
+fn build_record(dir: &Path, outcome: &mut Outcome) -> Option<BuildRecord> {
+    // Of a variant called `.` the parent shows only when it is resolved.
+    let dir = if dir.file_name().is_some() { dir.to_owned() } else { fs::canonicalize(dir).ok()? };
+    match BuildRecord::read(dir.parent()?) {
+        Ok(record) => Some(record),
+        Err(RecordError::Malformed { reason, .. }) => {
+            outcome.remarks.push(damaged_record(reason));
+            None
+        }
+        Err(error) => {
+            let cause = std::iter::once(error.to_string()).chain(causes(&error)).collect::<Vec<_>>().join(": ");
+            outcome.remarks.push(Remark::failure(
+                FailureKind::Unreadable.code(),
+                record::FILE_NAME.to_owned(),
+                cause,
+                REBUILD.map(str::to_owned),
+            ));
+            None
+        }
+    }
+}
+
+/// What mends a record.
+const REBUILD: Option<&str> = Some("build again, or remove the file: then the default floor is checked");
+
+/// The build record is not what it should be.
+fn damaged_record(cause: String) -> Remark {
+    Remark::failure(DAMAGED_RECORD, record::FILE_NAME.to_owned(), cause, REBUILD.map(str::to_owned))
+}
+
+/// Why the ops id of a variant cannot be told, without which it is not known what its extension should be called.
+fn without_id(name: &str, variant: &Path) -> Option<Remark> {
+    let cause = match small_file::read_text(&variant.join(METADATA)) {
+        Err(cause) => cause.to_string(),
+        Ok(text) => match Metadata::read(&text) {
+            Err(error) => std::iter::once(error.to_string()).chain(causes(&error)).collect::<Vec<_>>().join(": "),
+            Ok(metadata) => OpsId::parse(&metadata.id).err()?.to_string(),
+        },
+    };
+    let fix = Some("build the variant again".to_owned());
+    Some(Remark::failure(FailureKind::Unreadable.code(), format!("{name}/{METADATA}"), cause, fix))
 }
 
 fn name_of(path: &Path) -> Option<String> {

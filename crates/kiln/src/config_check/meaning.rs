@@ -1,7 +1,7 @@
 //! What the file asks for and nothing can give: variants without code, ABI versions without a torch, keys without effect.
 
 use kiln_format::build::{Framework, StableAbi};
-use kiln_format::{BackendName, Build, Diagnostic, Spanned, Version};
+use kiln_format::{BackendName, Build, Diagnostic, MajorMinor, Spanned, Version};
 
 use super::files::is_translation_unit;
 use crate::matrix::Matrix;
@@ -21,29 +21,47 @@ pub(super) fn check(build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     diagnostics
 }
 
+/// The oldest torch that extensions can be compiled for by the stable ABI: its headers are the first that `TORCH_TARGET_VERSION` can name
+/// (`torch/csrc/stable/version.h`).
+const OLDEST_STABLE_ABI: MajorMinor = MajorMinor::new(2, 9);
+
 /// The stable ABI of a compiled backend must be one that some torch of the matrix has.
 fn stable_abi(build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     let Framework::Torch(torch) = &build.framework else { return Vec::new() };
     let compiled = |backend: &BackendName| build.kernels_for(*backend).next().is_some();
     let newest = |backend: BackendName, version: &Spanned<Version>| {
-        matrix.newest_torch(backend).filter(|newest| *newest < version.major_minor()).map(|newest| {
+        let newest = matrix.newest_torch(backend).filter(|newest| *newest < version.major_minor())?;
+        let error =
             Diagnostic::error("stable-abi-too-new", version.span, format!("no torch in the matrix provides stable ABI {}", version.value))
-                .with_note(format!("it needs torch {} or newer; the newest for {backend} is {newest}", version.major_minor()))
+                .with_note(format!("it needs torch {} or newer; the newest for {backend} is {newest}", version.major_minor()));
+        // One that no torch of the matrix has for another reason is not to be advised.
+        let advice = (newest >= OLDEST_STABLE_ABI).then(|| format!("write `\"{newest}\"`, or an older version"));
+        Some(error.with_hint(advice))
+    };
+    let oldest = |version: &Spanned<Version>| {
+        (version.major_minor() < OLDEST_STABLE_ABI).then(|| {
+            Diagnostic::error("stable-abi-too-old", version.span, format!("no torch provides stable ABI {}", version.value))
+                .with_note(format!(
+                    "torch has a stable ABI from {OLDEST_STABLE_ABI} on: with an older one loaders would take the variant and fail"
+                ))
+                .with_hint(format!("write `\"{OLDEST_STABLE_ABI}\"` or a newer version"))
         })
     };
     match &torch.stable_abi {
         StableAbi::None => Vec::new(),
         // One place: the backend whose newest torch is the oldest says it for all.
         StableAbi::All(version) => {
-            let backends = build.backends().filter(compiled);
-            let first = backends.filter(|b| matrix.newest_torch(*b).is_some()).min_by_key(|b| matrix.newest_torch(*b));
-            first.and_then(|backend| newest(backend, version)).into_iter().collect()
+            let backends: Vec<BackendName> = build.backends().filter(compiled).collect();
+            let known = backends.iter().copied().filter(|backend| matrix.newest_torch(*backend).is_some());
+            let first = known.min_by_key(|backend| matrix.newest_torch(*backend));
+            let too_old = oldest(version).filter(|_| !backends.is_empty());
+            too_old.or_else(|| newest(first?, version)).into_iter().collect()
         }
         // Entries for backends that are not listed have no effect, on purpose.
         StableAbi::PerBackend(entries) => entries
             .iter()
             .filter(|(backend, _)| build.backends().any(|listed| listed == backend.value) && compiled(&backend.value))
-            .filter_map(|(backend, version)| newest(backend.value, version))
+            .filter_map(|(backend, version)| oldest(version).or_else(|| newest(backend.value, version)))
             .collect(),
     }
 }
@@ -131,6 +149,37 @@ mod tests {
           |       ^^^^^
           = it needs torch 9.9 or newer; the newest for cpu is 2.15
         "#);
+    }
+
+    #[test]
+    fn stable_abi_before_there_was_one() {
+        insta::assert_snapshot!(messages(&format!("[torch]\nstable-abi = {{ cpu = \"1.0\", cuda = \"0\" }}\n{CPU}")), @"");
+        for version in ["0", "0.0", "1.0", "1.99999", "2", "2.8", "2.8.99", "00002.000008"] {
+            for written in [format!("\"{version}\""), format!("{{ cpu = \"{version}\" }}")] {
+                let said = messages(&format!("[torch]\nstable-abi = {written}\n{CPU}"));
+                assert!(said.starts_with(&format!("error[stable-abi-too-old]: no torch provides stable ABI {version}\n")), "{said}");
+                assert_eq!(said.matches("error[").count(), 1, "{said}");
+            }
+        }
+        for version in ["2.9", "2.9.0", "2.10", "2.11"] {
+            assert_eq!(messages(&format!("[torch]\nstable-abi = \"{version}\"\n{CPU}")), "", "{version}");
+        }
+        // Without effect, and for a quick test on purpose.
+        assert_eq!(messages(&format!("[torch]\nstable-abi = {{ rocm = \"1.0\" }}\n{CPU}")), "");
+        assert_eq!(messages("[torch]\nstable-abi = \"1.0\"\n"), "");
+    }
+
+    /// Whatever the version, what the error says to write is accepted.
+    #[test]
+    fn the_advised_stable_abi_is_one() {
+        for version in ["0", "1.0", "2.8", "2.16", "3", "10.0", "999999999999999.1", "18446744073709551615.18446744073709551615"] {
+            for form in ["\"@\"", "{ cpu = \"@\" }"] {
+                let with = |version: &str| messages(&format!("[torch]\nstable-abi = {}\n{CPU}", form.replace('@', version)));
+                let said = with(version);
+                let advised = said.split("hint: write `\"").nth(1).and_then(|rest| rest.split('"').next());
+                assert_eq!(with(advised.unwrap()), "", "{said}");
+            }
+        }
     }
 
     #[test]

@@ -325,7 +325,7 @@ fn several_faults_are_told_together_in_file_order() {
        |
     14 | depends = 1
        |           ^
-    hint: write `depends = ["1"]`
+    hint: write `depends = ["torch"]`
     "#);
     // A build stops there, and so does everything else that needs the configuration.
     let checked = place.run(&["check-config"]).errors();

@@ -258,12 +258,33 @@ fn programs_read_it_too() {
 }
 
 #[test]
-fn an_unknown_backend() {
-    let place = Place::new();
-    insta::assert_snapshot!(say(&place, &["gpu"]), @"
+fn what_is_no_backend() {
+    let place = Place::with_project();
+    for (name, said) in [
+        ("gpu", "`gpu`: unknown backend `gpu`\nhint: did you mean `cuda`? there is "),
+        ("cdua", "`cdua`: unknown backend `cdua`\nhint: did you mean `cuda`? there is "),
+        ("everything", "`everything`: unknown backend `everything`\nhint: there is "),
+        ("", "`''`: unknown backend ``\nhint: there is "),
+        (".", "`.` is a path, "),
+        ("..", "`..` is a path, "),
+        ("relu", "`relu` is a path, "),
+        ("relu/build.toml", "`relu/build.toml` is a path, "),
+        ("/nowhere", "`/nowhere` is a path, "),
+    ] {
+        let run = place.run_in("", &["doctor", name]);
+        assert_eq!((run.code, run.stdout.is_empty()), (Some(2), true), "{run}");
+        assert!(run.errors().starts_with(&format!("error[usage]: {said}")), "{name}: {run}");
+    }
+    insta::assert_snapshot!(place.run_in("", &["doctor", "relu"]), @"
     exit code 2
     --- stderr ---
-    error[usage]: `gpu`: unknown backend `gpu`
-    hint: there is `cann`, `cpu`, `cuda`, `metal`, `neuron`, `rocm`, `tpu`, `xpu`
+    error[usage]: `relu` is a path, and `kiln doctor` takes names of backends
+    hint: for the backends of a project run `kiln doctor` in its directory; else there is `cann`, `cpu`, `cuda`, `metal`, `neuron`, `rocm`, `tpu`, `xpu`
+    ");
+    insta::assert_snapshot!(place.run_in("", &["doctor", "cpu", "cudaa"]), @"
+    exit code 2
+    --- stderr ---
+    error[usage]: `cudaa`: unknown backend `cudaa`
+    hint: did you mean `cuda`? there is `cann`, `cpu`, `cuda`, `metal`, `neuron`, `rocm`, `tpu`, `xpu`
     ");
 }

@@ -64,6 +64,32 @@ fn no_index_at_all() {
     ");
 }
 
+/// An option that says nothing is a mistake, a variable that says nothing is not set.
+#[test]
+fn nothing_where_an_address_should_be() {
+    let mut place = Place::without_torch();
+    let run = place.run(&["--index", "", "toolchain", "fetch", "torch==2.13.0"]);
+    insta::assert_snapshot!(run, @"
+    exit code 2
+    --- stderr ---
+    error[usage]: `--index` is empty
+    hint: name a URL or the path of a directory, or leave it out to take the index that pip takes
+    ");
+    let run = place.run(&["--torch-index", " ", "toolchain", "list"]);
+    insta::assert_snapshot!(run, @"
+    exit code 2
+    --- stderr ---
+    error[usage]: `--torch-index` is empty
+    hint: name a URL or the path of a directory, or leave it out to take the builds of torch that the package index has
+    ");
+    for empty in ["", " "] {
+        for name in ["KILN_INDEX_URL", "UV_DEFAULT_INDEX", "PIP_INDEX_URL", "KILN_TORCH_INDEX_URL"] {
+            place.env(name, empty);
+        }
+        assert!(place.say(&FETCH).contains("error[no-index]: no package index is configured\n"));
+    }
+}
+
 #[test]
 fn malformed_addresses() {
     let place = Place::without_torch();

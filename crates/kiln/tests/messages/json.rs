@@ -24,6 +24,27 @@ fn failed(run: &Run) -> Vec<Value> {
 const BUILD: [&str; 3] = ["build", "--message-format", "json"];
 
 #[test]
+fn command_lines_that_cannot_be_meant() {
+    let place = Place::with_project();
+    let messages = |args: &[&str]| {
+        let run = place.run(args);
+        assert_eq!(run.code, Some(2), "{run}");
+        let objects = failed(&run);
+        assert_eq!((objects.len(), &objects[0]["code"]), (1, &json!("usage")), "{run}");
+        objects[0]["message"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(messages(&["build", "--message-format", "json", "--fast"]), "unexpected argument `--fast` found");
+    assert_eq!(messages(&["build", "--fast", "--message-format=json"]), "unexpected argument `--fast` found");
+    assert_eq!(messages(&["biuld", "--message-format", "json"]), "unrecognized subcommand `biuld`");
+    assert_eq!(messages(&[&BUILD[..], &["-j", "0"]].concat()), "invalid value `0` for `--jobs <N>`: 0 is not in 1..=65535");
+    assert_eq!(messages(&[&BUILD[..], &["--index", ""]].concat()), "`--index` is empty");
+    assert_eq!(messages(&[&BUILD[..], &["--backend", "gpu"]].concat()), "`--backend gpu`: unknown backend `gpu`");
+    // Who asks for help has done nothing wrong.
+    let help = place.run(&["build", "--message-format", "json", "--help"]);
+    assert_eq!((help.code, help.stderr.is_empty()), (Some(0), true), "{help}");
+}
+
+#[test]
 fn no_project() {
     let objects = failed(&Place::new().run(&BUILD));
     assert_eq!(

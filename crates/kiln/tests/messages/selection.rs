@@ -26,7 +26,7 @@ fn filters_that_match_nothing() {
     exit code 2
     --- stderr ---
     error[usage]: `--backend cudaa`: unknown backend `cudaa`
-    hint: there is `cann`, `cpu`, `cuda`, `metal`, `neuron`, `rocm`, `tpu`, `xpu`
+    hint: did you mean `cuda`? there is `cann`, `cpu`, `cuda`, `metal`, `neuron`, `rocm`, `tpu`, `xpu`
     ");
     insta::assert_snapshot!(place.say(&["build", "--backend", "cuda"]), @"
     exit code 2
@@ -150,9 +150,8 @@ fn malformed_versions_and_numbers() {
     insta::assert_snapshot!(place.say(&["build", "--jobs", "0"]), @"
     exit code 2
     --- stderr ---
-    error: invalid value '0' for '--jobs <N>': 0 is not in 1..=65535
-
-    For more information, try '--help'.
+    error[usage]: invalid value `0` for `--jobs <N>`: 0 is not in 1..=65535
+    hint: `--help` tells more
     ");
     insta::assert_snapshot!(place.say(&["build", "--unique-id", "a b"]), @"
     exit code 2
@@ -173,41 +172,28 @@ fn command_lines_that_cannot_be_meant() {
     insta::assert_snapshot!(place.say(&["build", "--fast"]), @"
     exit code 2
     --- stderr ---
-    error: unexpected argument '--fast' found
-
-      tip: to pass '--fast' as a value, use '-- --fast'
-
-    Usage: kiln build [OPTIONS] [KERNEL_DIR]
-
-    For more information, try '--help'.
+    error[usage]: unexpected argument `--fast` found
+    hint: to pass `--fast` as a value, use `-- --fast`
+    hint: it is used as `kiln build [OPTIONS] [KERNEL_DIR]`
     ");
     insta::assert_snapshot!(place.say(&["biuld"]), @"
     exit code 2
     --- stderr ---
-    error: unrecognized subcommand 'biuld'
-
-      tip: some similar subcommands exist: 'build-and-copy', 'build'
-
-    Usage: kiln [OPTIONS] <COMMAND>
-
-    For more information, try '--help'.
+    error[usage]: unrecognized subcommand `biuld`
+    hint: some similar subcommands exist: `build-and-copy`, `build`
+    hint: it is used as `kiln [OPTIONS] <COMMAND>`
     ");
     insta::assert_snapshot!(place.say(&["build", "--release", "--all"]), @"
     exit code 2
     --- stderr ---
-    error: the argument '--release' cannot be used with '--all'
-
-    Usage: kiln build --release [KERNEL_DIR]
-
-    For more information, try '--help'.
+    error[usage]: the argument `--release` cannot be used with `--all`
+    hint: it is used as `kiln build --release [KERNEL_DIR]`
     ");
     insta::assert_snapshot!(place.say(&["matrix", "--format", "yaml"]), @"
     exit code 2
     --- stderr ---
-    error: invalid value 'yaml' for '--format <FORMAT>'
-      [possible values: github, json]
-
-    For more information, try '--help'.
+    error[usage]: invalid value `yaml` for `--format <FORMAT>`
+    hint: the values are `github`, `json`
     ");
     let nothing = place.run(&[]);
     assert_eq!((nothing.code, nothing.stdout.is_empty()), (Some(2), true));

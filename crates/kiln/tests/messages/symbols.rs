@@ -142,3 +142,31 @@ fn an_entry_point_of_another_name() {
     error[build-failed]: 1 of 1 variant could not be made
     ");
 }
+
+/// A `.symver` is how an author asks for an old version of a name: what the floor has is linked, for the rest the versions are told.
+#[test]
+fn versions_of_names() {
+    let with = |name: &str, version: &str| {
+        format!(
+            "extern \"C\" double {name}(double);\n__asm__(\".symver {name},{name}@{version}\");\ndouble relu(double x) {{ return {name}(x); }}\n"
+        )
+    };
+    let place = Place::with_project();
+    place.write("relu/cpu/relu.cpp", with("exp", "GLIBC_2.2.5"));
+    let run = place.run(&["build", "--quiet"]);
+    assert_eq!((run.code, run.errors().as_str()), (Some(0), ""), "{run}");
+    insta::assert_snapshot!(kernel(&with("exp", "GLIBC_2.29")), @"
+    error[undefined-symbol]: failed to link `_relu_cpu_[id].abi3.so`: undefined symbol `exp@GLIBC_2.29`
+      wanted by cpu/relu.cpp
+      `.symver` asks for version GLIBC_2.29 of it, and the baseline of manylinux_2_28 has GLIBC_2.2.5
+    hint: name one of the versions that there are in the `.symver`, such as GLIBC_2.2.5, or remove it
+    error[build-failed]: 1 of 1 variant could not be made: 1 step failed, 1 skipped
+    ");
+    insta::assert_snapshot!(kernel(&with("helper", "V_1")), @"
+    error[undefined-symbol]: failed to link `_relu_cpu_[id].abi3.so`: undefined symbol `helper@V_1`
+      wanted by cpu/relu.cpp
+      `.symver` asks for version V_1 of it, and the baseline of manylinux_2_28 has none with a version
+    hint: remove the `.symver` that names a version of it
+    error[build-failed]: 1 of 1 variant could not be made: 1 step failed, 1 skipped
+    ");
+}

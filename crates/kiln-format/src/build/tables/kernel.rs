@@ -91,8 +91,9 @@ fn backend_of_kernels(reader: &mut Reader<'_>, text: Spanned<&str>, schema: &Sch
             Diagnostic::error(code::UNKNOWN_BACKEND, text.span, message)
         }
         Err(error) => {
-            let meant = values::backend_meant(&text).filter(|name| possible().any(|possible| possible.as_str() == *name));
-            Diagnostic::error(code::UNKNOWN_BACKEND, text.span, error.to_string()).with_hint(meant.map(values::is_meant))
+            let meant = BackendName::meant_by(&text).filter(|meant| possible().any(|possible| possible == *meant));
+            let hint = meant.map(|backend| values::is_meant(backend.as_str()));
+            Diagnostic::error(code::UNKNOWN_BACKEND, text.span, error.to_string()).with_hint(hint)
         }
     };
     reader.push(diagnostic.with_note(format!("allowed here: {}", list(possible().map(BackendName::as_str)))));

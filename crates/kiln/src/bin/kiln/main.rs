@@ -14,19 +14,23 @@ mod printer;
 mod remarks;
 mod settings;
 mod signals;
+mod usage;
 
 use clap::Parser;
 
-use crate::args::{Cli, Command, MessageFormat};
+use crate::args::{Cli, Color, Command, MessageFormat};
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::printer::Printer;
 use crate::settings::Settings;
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
     let environment = Environment::read();
     let (no_color, ci) = environment.as_ref().map_or((false, false), |e| (e.get("NO_COLOR").is_some(), e.get("CI").is_some()));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error, no_color, ci),
+    };
     let json = matches!(&cli.command, Command::Build(args) if args.message_format == MessageFormat::Json);
     let printer = Printer::new(cli.global.quiet, json, cli.global.color, no_color, ci);
     let result = match environment {
@@ -41,6 +45,17 @@ fn main() -> std::process::ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// Ends a command line that names no command to run: with the help that it asks for, or as an error.
+fn refused(error: &clap::Error, no_color: bool, ci: bool) -> std::process::ExitCode {
+    let Some(failure) = usage::failure(error) else { error.exit() };
+    let printer = Printer::new(false, usage::wants_json(std::env::args_os().skip(1)), Color::Auto, no_color, ci);
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        printer.stderr(error.render().to_string().as_bytes());
+    }
+    printer.failure(&failure);
+    failure.exit.into()
 }
 
 fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, Failure> {

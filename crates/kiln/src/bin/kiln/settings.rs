@@ -54,6 +54,8 @@ impl Settings {
         let machine = machine.parse().map_err(|error| Failure::new("system", format!("Kiln does not build on this machine: {error}")))?;
         let target = global.target.as_deref().map_or(Ok(machine), parse_target)?;
         let absolute = |path: &PathBuf| environment.current_dir.join(path);
+        not_empty("--index", global.index.as_deref(), "leave it out to take the index that pip takes")?;
+        not_empty("--torch-index", global.torch_index.as_deref(), "leave it out to take the builds of torch that the package index has")?;
         Ok(Self {
             environment: environment.clone(),
             offline: global.offline || global.frozen,
@@ -180,6 +182,14 @@ impl Settings {
 
 /// How a size is written, for messages.
 pub(crate) const SIZE_FORM: &str = "it must be a number of bytes, or a number with k, M, G or T";
+
+/// Refuses an option that is there and says nothing: a variable of a script that was never set is not what is meant.
+fn not_empty(option: &str, value: Option<&str>, otherwise: &str) -> Result<(), Failure> {
+    if value.is_none_or(|value| !value.trim().is_empty()) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("`{option}` is empty")).hint(format!("name a URL or the path of a directory, or {otherwise}")))
+}
 
 /// What `--target` names.
 fn parse_target(text: &str) -> Result<Target, Failure> {

@@ -28,8 +28,23 @@ use crate::printer::Printer;
 use crate::settings::Settings;
 use crate::signals;
 
+/// The backend called `name`. People give the directory of their project, as other commands take it.
+fn backend(name: &str, settings: &Settings) -> Result<BackendName, Failure> {
+    super::backend("", name).map_err(|failure| {
+        if !name.contains(['/', '\\'])
+            && name != "."
+            && name != ".."
+            && (name.is_empty() || !settings.environment.current_dir.join(name).exists())
+        {
+            return failure;
+        }
+        Failure::usage(format!("`{name}` is a path, and `kiln doctor` takes names of backends"))
+            .hint(format!("for the backends of a project run `kiln doctor` in its directory; else {}", super::known_backends()))
+    })
+}
+
 pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
-    let backends = args.backends.iter().map(|name| super::backend("", name)).collect::<Result<Vec<BackendName>, _>>()?;
+    let backends = args.backends.iter().map(|name| backend(name, settings)).collect::<Result<Vec<BackendName>, _>>()?;
     let interrupt = Interrupt::new();
     signals::listen(&interrupt, || ())?;
     let project = open_project(settings)?;

@@ -47,7 +47,14 @@ fn filters(filter: &Filter) -> Result<Filters, Failure> {
 
 /// The backend called `name`, which stands behind `option`.
 fn backend(option: &str, name: &str) -> Result<BackendName, Failure> {
-    name.parse().map_err(|error| Failure::usage(format!("`{option}{name}`: {error}")).hint(known_backends()))
+    name.parse().map_err(|error| {
+        let shown = if name.is_empty() { "''" } else { name };
+        let failure = Failure::usage(format!("`{option}{shown}`: {error}"));
+        match BackendName::meant_by(name) {
+            Some(meant) => failure.hint(format!("did you mean `{meant}`? {}", known_backends())),
+            None => failure.hint(known_backends()),
+        }
+    })
 }
 
 fn known_backends() -> String {
