@@ -78,8 +78,9 @@ pub(crate) fn listed(workspace: &Workspace) -> anyhow::Result<Counts> {
     Ok(Counts { passed: packages.len(), failed: 0 })
 }
 
-/// The files that a source takes in, as it writes them.
+/// The files that a source takes in, as it writes them; without those of its tests, which nobody compiles who uses a package.
 fn included(source: &str) -> Vec<String> {
+    let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let calls = ["include_str!(", "include_bytes!(", "include!("];
     let after = calls.iter().flat_map(|call| source.match_indices(call).filter_map(|(at, call)| source.get(at + call.len()..)));
     after
@@ -188,6 +189,7 @@ mod tests {
         let source =
             "const A: &str = include_str!(\"a.txt\");\nlet b = include_bytes!(concat!(\"../../data/\", $name));\ninclude!(\"../x.rs\");";
         assert_eq!(included(source), ["a.txt", "../../data/", "../x.rs"]);
+        assert_eq!(included("include_str!(\"a\")\n#[cfg(test)]\nmod tests {\n    include_str!(\"../tests/b\")"), ["a"]);
         assert_eq!(joined("src/a/b.rs", "../../data/").as_deref(), Some("data/"));
         assert_eq!(joined("src/a.rs", "b.txt").as_deref(), Some("src/b.txt"));
         assert_eq!(joined("src/a.rs", "../../docs/x.md"), None);

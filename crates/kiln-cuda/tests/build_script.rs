@@ -154,6 +154,11 @@ fn what_cannot_be_built_is_told_in_words_of_build_scripts() {
     assert!(release.starts_with("there is no CUDA 9.9 out of wheels: they have 13.0, "), "{release}");
     let directory = said(build.clone().toolkit("no/such").compile("k"));
     assert!(directory.starts_with("there is no toolkit of CUDA 13.2 in `") && directory.contains("CUDA_HOME"), "{directory}");
+    let mut offline = Package::new("p", &[KERNEL, HEADER]);
+    offline.variables.insert("CARGO_NET_OFFLINE".into(), "true".into());
+    offline.variables.insert("KILN_CACHE_DIR".into(), offline.dir().join("empty").into());
+    let text = said(offline.build().file(KERNEL.0).compile("k"));
+    assert!(text.contains("is not in the store, and `CARGO_NET_OFFLINE` forbids to fetch it\nhint: "), "{text}");
     let flag = said(build.clone().device_flag("-ptx").compile("k"));
     assert!(flag.contains("`-ptx`"), "{flag}");
 }

@@ -10,11 +10,12 @@ use crate::backend::WrongCode;
 use crate::error::BackendError;
 
 /// What hints of the command line call its options, and what a build script has for each.
-const METHODS: [(&str, &str); 5] = [
+const METHODS: [(&str, &str); 6] = [
     ("`--cxx ", "`CXX="),
     ("`--cxx`", "`CXX`"),
     ("`--cuda`", "`.release(..)`"),
     ("`--arch`", "`.capabilities(..)`"),
+    ("`--cache-dir DIR`", "the variable `KILN_CACHE_DIR`"),
     ("`--index URL` or in `[index]` of `kiln.toml`", "the variable `KILN_INDEX_URL`"),
 ];
 
@@ -149,7 +150,13 @@ pub enum BuildError {
 #[cfg(feature = "wheels")]
 impl From<kiln_toolchain::Error> for BuildError {
     fn from(error: kiln_toolchain::Error) -> Self {
-        Self::Toolkit { message: error.to_string(), hint: error.hint() }
+        match error {
+            kiln_toolchain::Error::Offline { what, .. } => Self::Toolkit {
+                message: format!("{what} is not in the store, and `CARGO_NET_OFFLINE` forbids to fetch it"),
+                hint: Some("build once without it, or name the directory of a toolkit with `.toolkit(..)`".to_owned()),
+            },
+            error => Self::Toolkit { message: error.to_string(), hint: error.hint() },
+        }
     }
 }
 
@@ -191,7 +198,9 @@ impl BuildError {
     /// What the author of the build script, or its user, can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NoVariable { .. } => Some("this is for build scripts: give `Cargo::new` all of `std::env::vars_os()`".to_owned()),
+            Self::NoVariable { .. } => {
+                Some("this is for build scripts: give `Cargo::new` the whole environment that cargo gives them".to_owned())
+            }
             Self::Variable { .. } => Some("a size is a number of bytes, or a number with k, M, G or T".to_owned()),
             Self::Target { .. } => Some("the targets are `x86_64-unknown-linux-gnu` and `aarch64-unknown-linux-gnu`".to_owned()),
             Self::Name { .. } => Some("a name has letters, digits and `_-+.`, and no directory".to_owned()),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// A static library, and what cargo has to know of it. Printing it is the last thing that a build script does with it.
-#[must_use = "cargo knows nothing of the library until its lines are printed: `print!(\"{library}\")`"]
+#[must_use = "cargo knows nothing of the library until it is printed, as it is"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     pub(super) name: String,
