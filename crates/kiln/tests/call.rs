@@ -252,7 +252,8 @@ fn other_libraries_are_refused_by_name() {
     let extension = compile("cc", "x.abi3", extension, &[text(&torch)]);
     let other = compile("cc", "other", "int __tvm_ffi__library_ctx; int relu(void) { return 0; }", &[]);
     let arm = compile("aarch64-linux-gnu-gcc", "arm", "int __tvm_ffi_relu(void) { return 0; }", &[]);
-    let (script, empty) = (home.join("script.so"), home.join("empty.so"));
+    let (script, empty, pipe) = (home.join("script.so"), home.join("empty.so"), home.join("pipe.so"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     fs::write(&script, "INPUT(libc.so.6)\n").unwrap();
     fs::write(&empty, "").unwrap();
     for (path, said) in [
@@ -260,6 +261,7 @@ fn other_libraries_are_refused_by_name() {
         (&other, "`other.so` is no tvm-ffi kernel: it exports no `__tvm_ffi_*` function"),
         (&script, "`script.so` is no tvm-ffi kernel: it is no shared library"),
         (&empty, "`empty.so` is no tvm-ffi kernel: it is no shared library"),
+        (&pipe, "`pipe.so` is no tvm-ffi kernel: it is no regular file"),
         (runtime, "is no tvm-ffi kernel: it is the runtime of tvm-ffi itself"),
         (&arm, "`arm.so` is for aarch64, and cannot be called on this machine"),
         (&home.join("nothing.so"), "there is no file or directory `nothing.so`"),
@@ -269,6 +271,8 @@ fn other_libraries_are_refused_by_name() {
         assert_eq!(run.code, Some(1), "{}", run.stderr);
         assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
     }
+    let run = call(&sandbox, &kernels().oldest, runtime, &["--reference", "pipe.so"]);
+    assert!(run.code == Some(1) && run.stderr.contains("error[path]: cannot read `pipe.so`"), "{}", run.stderr);
     // A runtime that is none, and a kernel that needs what nobody has.
     let run = call(&sandbox, &kernels().oldest, &other, &[]);
     assert!(run.code == Some(1) && run.stderr.contains("has no function `TVMFFIGetVersion`"), "{}", run.stderr);

@@ -58,6 +58,10 @@ impl Wanted {
 /// When there is none, there are several, or it is another kind of library.
 pub fn find(path: &Path, wanted: &Wanted, machine: Target) -> Result<Kernel, CallError> {
     let Ok(meta) = fs::metadata(path) else { return Err(CallError::Missing { path: path.to_owned() }) };
+    if !meta.is_dir() && !meta.is_file() {
+        // A pipe would be waited for without end.
+        return Err(CallError::NotTvmFfi { path: path.to_owned(), what: "it is no regular file".to_owned() });
+    }
     if !meta.is_dir() {
         return open(path, machine);
     }

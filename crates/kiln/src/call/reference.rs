@@ -26,6 +26,7 @@ use toml::de::{DeTable, DeValue};
 use super::CallError;
 use super::argument::{Argument, Fill, TensorArgument, parse_place};
 use super::compare::Tolerance;
+use crate::small_file;
 
 /// Where the file is, in a project.
 pub const FILE: &str = "tests/reference.toml";
@@ -85,7 +86,7 @@ type Value<'a> = Spanned<DeValue<'a>>;
 /// When the file cannot be read, or says what cannot be meant.
 pub fn read(project: &Path, place: Place) -> Result<Option<Vec<ReferenceCall>>, CallError> {
     let path = project.join(FILE);
-    match fs::read_to_string(&path) {
+    match small_file::read_text(&path) {
         Ok(text) => parse(&text, place).map(Some).map_err(|fault| located(&path, &text, fault)),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(CallError::Read { path, source }),
@@ -97,7 +98,7 @@ pub fn read(project: &Path, place: Place) -> Result<Option<Vec<ReferenceCall>>, 
 /// # Errors
 /// As [`read`]; when there is none.
 pub fn read_file(path: &Path, place: Place) -> Result<Vec<ReferenceCall>, CallError> {
-    let text = fs::read_to_string(path).map_err(|source| CallError::Read { path: path.to_owned(), source })?;
+    let text = small_file::read_text(path).map_err(|source| CallError::Read { path: path.to_owned(), source })?;
     parse(&text, place).map_err(|fault| located(path, &text, fault))
 }
 
