@@ -56,6 +56,13 @@ fn versions_beyond_the_floor() {
 fn names_beyond_the_floor() {
     // The right version, and a name that was never in it.
     taken("floor-symbol", "memcpy", ("GLIBC_2.2.6", "libc.so.6"), ("GLIBC_2.14", "libc.so.6"));
+    taken("floor-symbol", "memcpy", ("GLIBC_2.2.6", "libc.so.6"), ("GLIBC_2.2.5", "libc.so.6"));
+    let report = check(&takes(&Kit::new(), "memcpy", "GLIBC_2.2.6", "libc.so.6"), TORCH, &Origins::default());
+    let finding = report.findings.first().unwrap();
+    insta::assert_snapshot!(format!("{}\n{}", finding.detail, finding.fix), @r"
+    `memcpy` is asked of libc.so.6 in GLIBC_2.2.6, and manylinux_2_28 has it in GLIBC_2.2.5 of libc.so.6, GLIBC_2.14 of libc.so.6
+    link with the floor of Kiln, which takes the version that old systems have; a `.symver` has to name one of those
+    ");
     // Newer systems have these in libc.
     taken("floor-file", "pthread_create", ("GLIBC_2.2.5", "libc.so.6"), ("GLIBC_2.2.5", "libpthread.so.0"));
     taken("floor-file", "dlsym", ("GLIBC_2.2.5", "libc.so.6"), ("GLIBC_2.2.5", "libdl.so.2"));

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use kiln_format::build;
 use serde_json::Value;
 
-use self::generate::{Generated, MUTATIONS, generate, generate_bad};
+use self::generate::{Generated, MUTATIONS, compared, generate, generate_bad};
 
 /// An interpreter that has the `kernels` package: that of the test environment, or the one in `KILN_TEST_PYTHON`.
 fn python() -> PathBuf {
@@ -110,7 +110,7 @@ fn accepted_cases_are_read_alike() {
 
 #[test]
 fn generated_files_are_read_alike() {
-    let files: Vec<Generated> = (0..250).flat_map(|seed| [generate(seed, 4, true), generate(seed, 5, true)]).collect();
+    let files = compared();
     for (file, theirs) in files.iter().zip(ask(&files.iter().map(|file| file.text.as_str()).collect::<Vec<_>>())) {
         let ours = read(&file.text).unwrap_or_else(|| panic!("refused:\n{}", file.text));
         assert_eq!(ours.backends, file.backends, "{}", file.text);

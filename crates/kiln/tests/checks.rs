@@ -373,7 +373,12 @@ fn a_build_record_that_says_nothing() {
     fs::remove_file(&file).unwrap();
     fs::write(&file, "{").unwrap();
     let run = Run::of(&mut sandbox.kiln(&dir, &["check-abi"]));
-    insta::assert_snapshot!(run.stderr, @"");
+    insta::assert_snapshot!(run.stderr, @"
+    error[damaged-record]: the check could not run: it is no build record of this Kiln: EOF while parsing an object at line 1 column 1
+      in kiln-build.json
+    hint: build again, or remove the file: then the default floor is checked
+         Checked 1 file: 1 error, 0 warnings
+    ");
     // A build begins a new one, and says so.
     let run = Run::of(&mut sandbox.kiln(&dir, &["build"]));
     assert!(run.stderr.contains("is no build record of this Kiln: ") && run.stderr.contains("; a new one is begun\n"), "{}", run.stderr);

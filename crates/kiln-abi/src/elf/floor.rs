@@ -17,6 +17,9 @@ use crate::report::FailureKind;
 use crate::rule::Rule;
 use crate::systems::baselines;
 
+/// For a name that old systems have in other versions.
+const OTHER_VERSION: &str =
+    "link with the floor of Kiln, which takes the version that old systems have; a `.symver` has to name one of those";
 const FIX: &str = "link with the floor of Kiln, which offers only what old systems have; a source that calls it by name needs another way";
 
 pub(super) fn check(check: &mut Check<'_, '_>) {
@@ -130,7 +133,7 @@ fn unknown_entry(check: &mut Check<'_, '_>, policy: &Policy, lists: &[&Baseline]
     } else {
         format!("{name} is asked of {library} in {version}, and {} has it in {}", policy.name, has.join(", "))
     };
-    check.import(Rule::FloorSymbol, import, detail, FIX);
+    check.import(Rule::FloorSymbol, import, detail, if has.is_empty() { FIX } else { OTHER_VERSION });
 }
 
 /// Whether a library outside the baseline has a versioned name, as far as is known.

@@ -113,6 +113,14 @@ pub fn generate(seed: u64, edition: u8, portable: bool) -> Generated {
     make(seed, edition, portable, |_, _| true).unwrap()
 }
 
+/// How many portable files of an edition are held against the loader's own parser.
+pub const COMPARED: u64 = 400;
+
+/// The files of editions 4 and 5 that are held against the loader's own parser.
+pub fn compared() -> Vec<Generated> {
+    (0..COMPARED).flat_map(|seed| [generate(seed, 4, true), generate(seed, 5, true)]).collect()
+}
+
 /// A portable file with one of [`MUTATIONS`]; none where that cannot be done to the file of this `seed`.
 pub fn generate_bad(seed: u64, edition: u8, mutation: &Mutation) -> Option<Generated> {
     make(seed, edition, true, mutation.apply)

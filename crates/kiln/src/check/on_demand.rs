@@ -289,7 +289,7 @@ fn build_record(dir: &Path, outcome: &mut Outcome) -> Option<BuildRecord> {
     match BuildRecord::read(dir.parent()?) {
         Ok(record) => Some(record),
         Err(RecordError::Malformed { reason, .. }) => {
-            outcome.remarks.push(damaged_record(reason));
+            outcome.remarks.push(damaged_record(format!("it is no build record of this Kiln: {reason}")));
             None
         }
         Err(error) => {

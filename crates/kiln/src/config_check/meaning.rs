@@ -140,6 +140,7 @@ mod tests {
         8 | stable-abi = "2.16"
           |              ^^^^^^
           = it needs torch 2.16 or newer; the newest for cpu is 2.15
+        hint: write `"2.15"`, or an older version
         "#);
         insta::assert_snapshot!(messages(&format!("[torch.stable-abi]\ncpu = \"9.9\"\ncuda = \"9.9\"\nxpu = \"9.9\"\n{CPU}")), @r#"
         error[stable-abi-too-new]: no torch in the matrix provides stable ABI 9.9
@@ -148,12 +149,21 @@ mod tests {
         8 | cpu = "9.9"
           |       ^^^^^
           = it needs torch 9.9 or newer; the newest for cpu is 2.15
+        hint: write `"2.15"`, or an older version
         "#);
     }
 
     #[test]
     fn stable_abi_before_there_was_one() {
-        insta::assert_snapshot!(messages(&format!("[torch]\nstable-abi = {{ cpu = \"1.0\", cuda = \"0\" }}\n{CPU}")), @"");
+        insta::assert_snapshot!(messages(&format!("[torch]\nstable-abi = {{ cpu = \"1.0\", cuda = \"0\" }}\n{CPU}")), @r#"
+        error[stable-abi-too-old]: no torch provides stable ABI 1.0
+          --> build.toml:8:22
+          |
+        8 | stable-abi = { cpu = "1.0", cuda = "0" }
+          |                      ^^^^^
+          = torch has a stable ABI from 2.9 on: with an older one loaders would take the variant and fail
+        hint: write `"2.9"` or a newer version
+        "#);
         for version in ["0", "0.0", "1.0", "1.99999", "2", "2.8", "2.8.99", "00002.000008"] {
             for written in [format!("\"{version}\""), format!("{{ cpu = \"{version}\" }}")] {
                 let said = messages(&format!("[torch]\nstable-abi = {written}\n{CPU}"));
