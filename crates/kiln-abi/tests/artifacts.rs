@@ -60,7 +60,7 @@ fn names_beyond_the_floor() {
     let report = check(&takes(&Kit::new(), "memcpy", "GLIBC_2.2.6", "libc.so.6"), TORCH, &Origins::default());
     let finding = report.findings.first().unwrap();
     insta::assert_snapshot!(format!("{}\n{}", finding.detail, finding.fix), @r"
-    `memcpy` is asked of libc.so.6 in GLIBC_2.2.6, and manylinux_2_28 has it in GLIBC_2.2.5 of libc.so.6, GLIBC_2.14 of libc.so.6
+    `memcpy` is asked of libc.so.6 in GLIBC_2.2.6, and manylinux_2_28 has it in GLIBC_2.14 of libc.so.6, GLIBC_2.2.5 of libc.so.6
     link with the floor of Kiln, which takes the version that old systems have; a `.symver` has to name one of those
     ");
     // Newer systems have these in libc.

@@ -22,8 +22,10 @@ const HEAD: &str = "[general]\nname = 'ab'\nversion = 1\nedition = 5\nlicense = 
 #[test]
 fn brackets_in_brackets() {
     for open in ["[", "{a=", "[{a=", "(", "\"[", "= ", "]", "}", ".", "'''", "\\", "#\u{1}"] {
+        // A megabyte of what is nested, and of the rest what would take too long if it took longer with each byte.
+        let length = if open.starts_with(['[', '{']) { 1_000_000 } else { 200_000 };
         for before in ["", "a = ", "[torch]\nsrc = "] {
-            let text = format!("{before}{}", open.repeat(1_000_000 / open.len()));
+            let text = format!("{before}{}", open.repeat(length / open.len()));
             assert!(!said(&text).is_empty(), "{before}{open}");
         }
     }
@@ -90,10 +92,10 @@ fn long_keys_and_values() {
 /// Files that are wrong in more places than anybody reads.
 #[test]
 fn more_errors_than_anybody_reads() {
-    let one_line = format!("{HEAD}[torch]\nsrc = [{}]\n", "1,".repeat(200_000));
+    let one_line = format!("{HEAD}[torch]\nsrc = [{}]\n", "1,".repeat(100_000));
     let many_lines = format!("{HEAD}[torch]\nsrc = [{}]\n", "1,\n".repeat(50_000));
-    let keys: String = (0..20_000).map(|number| format!("srcs{number} = 1\n")).collect();
-    let backends: String = (0..20_000).map(|number| format!("cpu{number} = 1\n")).collect();
+    let keys: String = (0..10_000).map(|number| format!("srcs{number} = 1\n")).collect();
+    let backends: String = (0..10_000).map(|number| format!("cpu{number} = 1\n")).collect();
     let kernels: String = (0..5_000).map(|number| format!("[kernel.k{number}]\nbackend = 'cuda'\n")).collect();
     for text in [
         one_line,
