@@ -4,6 +4,7 @@
 
 mod files;
 mod flags;
+mod launches;
 mod layout;
 mod lints;
 mod meaning;
@@ -27,6 +28,7 @@ pub fn check(root: &Path, build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     diagnostics.extend(layout::check(root, build));
     diagnostics.extend(meaning::check(build, matrix));
     diagnostics.extend(lints::check(build));
+    diagnostics.extend(launches::check(root, build));
     diagnostics.sort_by_key(|d| (d.span.map(|span| span.start), d.level));
     diagnostics
 }

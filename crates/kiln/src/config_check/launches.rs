@@ -1,0 +1,118 @@
+//! Kernels that are launched on the default stream: they run beside what torch has on its own, and order is lost in silence.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use kiln_format::{BackendName, Build, Diagnostic};
+
+/// The place of the stream among the arguments of a launch.
+const STREAM: usize = 4;
+
+/// One remark for each file, at its place in `build.toml`, that names the first launch.
+pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    let mut told = BTreeSet::new();
+    let kernels = [BackendName::Cuda, BackendName::Rocm].into_iter().flat_map(|backend| build.kernels_for(backend));
+    for source in kernels.flat_map(|kernel| &kernel.src) {
+        let Ok(bytes) = fs::read(root.join(source.as_str())) else { continue };
+        let text = String::from_utf8_lossy(&bytes);
+        let Some(line) = without_stream(&text).filter(|_| told.insert(source.as_str())) else { continue };
+        let message = format!("`{}:{line}` launches a kernel without a stream: it runs on the default one, not on torch's", source.value);
+        let hint = "give the launch four arguments: `<<<blocks, threads, 0, kiln::current_stream(device)>>>` with `kiln_stream.h`, \
+                    which Kiln generates, or a stream that the caller hands in";
+        diagnostics.push(Diagnostic::warning("default-stream", source.span, message).with_hint(hint.to_owned()));
+    }
+    diagnostics
+}
+
+/// The line of the first launch that names no stream.
+fn without_stream(text: &str) -> Option<usize> {
+    let code = code(text);
+    let mut from = 0;
+    while let Some(at) = code.get(from..)?.find("<<<").map(|at| from + at) {
+        from = at + 3;
+        let rest = code.get(from..)?;
+        // What is no launch has no end of one.
+        let Some(end) = rest.find(">>>").filter(|end| rest.get(..*end).is_some_and(|inside| !inside.contains([';', '{']))) else {
+            continue;
+        };
+        if arguments(rest.get(..end)?) < STREAM {
+            return Some(code.get(..at)?.matches('\n').count() + 1);
+        }
+    }
+    None
+}
+
+/// How many arguments a list has.
+fn arguments(list: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut count = 1;
+    for letter in list.chars() {
+        match letter {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// A text whose comments and strings are blank; lines stay where they are.
+fn code(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match rest.as_bytes() {
+            [b'/', b'/', ..] => rest.find('\n').unwrap_or(rest.len()),
+            [b'/', b'*', ..] => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            [b'"', ..] => string(rest),
+            _ => {
+                code.push(first);
+                rest = rest.get(first.len_utf8()..).unwrap_or_default();
+                continue;
+            }
+        };
+        let (blank, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        code.extend(blank.chars().map(|letter| if letter == '\n' { '\n' } else { ' ' }));
+        rest = behind;
+    }
+    code
+}
+
+/// The length of a string with its quotes.
+fn string(text: &str) -> usize {
+    let mut letters = text.char_indices().skip(1);
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => drop(letters.next()),
+            '"' => return at + 1,
+            '\n' => return at,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_without_a_stream() {
+        assert_eq!(without_stream("void f() {\n  k<<<1, 1>>>(p);\n}"), Some(2));
+        assert_eq!(without_stream("k<<<dim3(1, 2, 3), 4, 0>>>(p);"), Some(1));
+        assert_eq!(without_stream("a<<<1, 1, 0, s>>>(p);\n\nk<T>\n<<<n,\n m>>>(p);"), Some(4));
+        for fine in [
+            "k<<<1, 1, 0, stream>>>(p);",
+            "k<<<dim3(1, 2), 1, f(a, b), s>>>();",
+            "// k<<<1, 1>>>(p);\n/* k<<<1, 1>>>(p);\n*/ \"k<<<1, 1>>>(p)\"",
+            "x = 1 <<< y; { } a >>> b",
+            "",
+            "\"\\\"<<<1>>>\"",
+        ] {
+            assert_eq!(without_stream(fine), None, "{fine}");
+        }
+    }
+}
