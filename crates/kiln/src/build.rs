@@ -1,5 +1,6 @@
 //! `kiln build`: from a project to variant directories.
 
+pub mod lint;
 mod load;
 mod packaging;
 mod records;
@@ -31,6 +32,7 @@ use crate::call::runtime::RuntimeFiles;
 use crate::compiler_messages::CompilerMessages;
 use crate::config_check;
 use crate::cuda::{self, CudaToolkits, Wanted};
+use crate::dependencies::{HeaderSource, HeaderTrees};
 use crate::disk;
 use crate::event::Event;
 use crate::floor;
@@ -208,6 +210,7 @@ pub struct Prepared<'a> {
     host: Option<HostCompiler>,
     backends: Backends,
     frameworks: Frameworks,
+    headers: HeaderTrees,
     floor: Option<Arc<Floor>>,
     /// What variants of tvm-ffi are loaded with at the end.
     runtime: Option<RuntimeFiles>,
@@ -298,6 +301,11 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         // A toolkit that is only planned cannot be asked.
         backends.add_cuda(release, if options.fetch { backend.with_dry_runs(Arc::clone(&dry_runs)) } else { backend });
     }
+    let cutlass = checked.project.settings.cutlass.as_ref().map(|dir| root.join(&dir.value));
+    let source = HeaderSource { provisioner: services.provisioner, cutlass: cutlass.as_deref(), environment: services.cuda.environment };
+    let compiled_for: BTreeSet<BackendName> = compiled().map(|selected| selected.backend).collect();
+    let warn = |message: String| (services.events)(&Event::Warning { message });
+    let headers = HeaderTrees::provide(build, &compiled_for, &source, options.fetch, &warn)?;
     let choice = checked.project.settings.floor.as_ref().map(|floor| floor.value).unwrap_or_default();
     let floor = match &host {
         Some(host) => floor::choose(choice, options.purpose, options.target, host, services)?,
@@ -311,13 +319,14 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         host: host.as_ref(),
         backends: &backends,
         frameworks: &frameworks,
+        headers: &headers,
         floor: floor.as_ref(),
         launcher: services.launcher.as_ref(),
         processor: &Processor::described_by(CPUINFO),
         ambient: services.ambient,
     })?;
     let runtime = load::runtime(&selection.variants, &options, services)?;
-    Ok(Prepared { checked, options, plan, scm, dirty, host, backends, frameworks, floor, runtime })
+    Ok(Prepared { checked, options, plan, scm, dirty, host, backends, frameworks, headers, floor, runtime })
 }
 
 /// Runs a prepared build: the graph, then the packages of all variants whose steps ended well, then the record.

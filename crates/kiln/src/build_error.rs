@@ -10,6 +10,7 @@ use kiln_toolchain::floor::{FloorChoice, FloorError, FloorLevel};
 use kiln_toolchain::host::HostError;
 use thiserror::Error;
 
+use crate::dependencies::HeaderError;
 use crate::lock_file::LockFileError;
 use crate::matrix::{ChooseError, MatrixError};
 use crate::ops_id::SourceError;
@@ -101,6 +102,9 @@ pub enum BuildError {
     /// A CUDA toolkit cannot be used.
     #[error(transparent)]
     Cuda(#[from] kiln_cuda::ToolkitError),
+    /// Headers that a kernel depends on cannot be had.
+    #[error(transparent)]
+    Headers(#[from] HeaderError),
     /// There is no floor for this machine.
     #[error(transparent)]
     Floor(#[from] FloorError),
@@ -176,6 +180,14 @@ pub enum BuildError {
         /// The path.
         path: PathBuf,
     },
+    /// The copies that units are measured with cannot be written.
+    #[error("failed to write `{}`, which compilers of this project are to read", path.display())]
+    LintPlace {
+        /// The file or directory.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// What a killed build left in the output directory cannot be put right.
     #[error(transparent)]
     Recover(#[from] ReplaceError),
@@ -207,13 +219,14 @@ impl BuildError {
             Self::TwoLaunchers { .. } => "launcher",
             Self::CudaPath { .. } => "cuda-path",
             Self::EmptyCudaDirectory { .. } | Self::NoCuda { .. } | Self::Cuda(_) => "no-cuda-toolkit",
+            Self::Headers(_) => "no-headers",
             Self::Floor(_) => "internal",
             Self::FloorFailed { .. } => "host-compiler",
             Self::FloorStore { .. } => "store",
             Self::ReleaseFloor { .. } => "configuration",
             Self::Plan(error) => error.code(),
             Self::WorkDir(WorkDirError::Interrupted { .. }) => "interrupted",
-            Self::WorkDir(_) | Self::WorkDirTaken { .. } => "work-directory",
+            Self::WorkDir(_) | Self::WorkDirTaken { .. } | Self::LintPlace { .. } => "work-directory",
             Self::LockFile(_) => "lock",
             Self::OutDirInside { .. } => "usage",
             Self::OutDir { .. }
@@ -240,6 +253,7 @@ impl BuildError {
             Self::CudaPath { .. } => Some("rename the directory, or build a copy in another one".to_owned()),
             Self::NoCuda { hint, .. } => Some(hint.clone()),
             Self::Cuda(error) => error.hint(),
+            Self::Headers(error) => Some(error.hint()),
             Self::FloorFailed { .. } => Some("choose another compiler with `--cxx`".to_owned()),
             Self::ReleaseFloor { .. } => Some("remove `floor` from `[build]`, or build without `--release`".to_owned()),
             Self::Plan(error) => error.hint(),

@@ -12,6 +12,7 @@ pub mod compiler_messages;
 pub mod compiler_text;
 pub mod config_check;
 pub mod cuda;
+pub mod dependencies;
 pub mod disk;
 pub mod doctor;
 pub mod event;

@@ -19,12 +19,13 @@ use thiserror::Error;
 
 use crate::backends::{Backends, is_compiled};
 use crate::config_check::is_input;
+use crate::dependencies::HeaderTrees;
 use crate::frameworks::Frameworks;
 use crate::matrix::{Kind, Selected, Target};
 use crate::project::CSRC;
 
 /// The root that the project's files are relative to.
-const PROJECT: &str = "project";
+pub(crate) const PROJECT: &str = "project";
 
 /// What planning needs to know.
 #[derive(Debug)]
@@ -43,6 +44,8 @@ pub struct PlanRequest<'a> {
     pub backends: &'a Backends,
     /// The frameworks that variants are compiled against.
     pub frameworks: &'a Frameworks,
+    /// The libraries of headers that kernels depend on.
+    pub headers: &'a HeaderTrees,
     /// The floor that links keep to; none to take what the host has.
     pub floor: Option<&'a Arc<Floor>>,
     /// What stands in front of the compilers of units.
@@ -249,7 +252,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
 }
 
 /// The names that a link finds without the framework.
-fn runtime_names(host: &HostCompiler, floor: Option<&Arc<Floor>>) -> RuntimeNames {
+pub(crate) fn runtime_names(host: &HostCompiler, floor: Option<&Arc<Floor>>) -> RuntimeNames {
     let of_host = host.runtime.clone();
     match floor {
         Some(floor) => RuntimeNames::of_floor(Arc::clone(floor), of_host),
@@ -258,7 +261,7 @@ fn runtime_names(host: &HostCompiler, floor: Option<&Arc<Floor>>) -> RuntimeName
 }
 
 /// The processor of a compiled variant, as object files name it.
-fn machine(selected: &Selected) -> Option<Machine> {
+pub(crate) fn machine(selected: &Selected) -> Option<Machine> {
     selected.target.map(Target::machine)
 }
 
@@ -288,6 +291,9 @@ fn extend(
         move |source| PlanError::Component { table, source }
     };
     let framework_table = request.build.framework.table_name();
+    for tree in request.headers.of(request.build, backend.name()) {
+        lowering.graph.bind_root(tree.root.clone(), tree.binding.clone())?;
+    }
     let (mut objects, mut architectures, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     let mut components = components(request, backend.name(), &lowering.project);
     components.retain(|component| backend.takes(component));
@@ -295,7 +301,8 @@ fn extend(
         let Architectures { names, notes: said } = backend.architectures(component).map_err(in_table(&component.table))?;
         notes.extend(said.into_iter().map(|note| (component.table.clone(), note)));
         architectures.push(Architectures { names, notes: Vec::new() });
-        let profile = framework.profile(lowering, &part, component).map_err(in_table(&component.table))?;
+        let mut profile = framework.profile(lowering, &part, component).map_err(in_table(&component.table))?;
+        request.headers.of(request.build, backend.name()).for_each(|tree| tree.add_to(&mut profile));
         let alike = (compute, lowering.machine, index);
         let is_alike = |known: &&Lowered| known.of == alike && known.profile == profile;
         if lowered.iter().find(is_alike).is_none() {

@@ -38,7 +38,7 @@ pub struct VariantRecord {
     /// Digest of the data that pins toolchains and symbols.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalog: Option<String>,
-    /// What was compiled with, by part (`torch`, `tvm-ffi`, `cxx`, `cuda`).
+    /// What was compiled with, by part (`torch`, `tvm-ffi`, `cxx`, `cuda`, and libraries as `depends` names them).
     pub toolchains: BTreeMap<String, ToolchainRecord>,
     /// The architectures that were compiled for, in metadata order.
     pub archs: Vec<String>,

@@ -8,6 +8,7 @@
 //! | `[build] floor` | string | the oldest systems that the result loads on: `manylinux_2_28` (the default), or `host` for those like this one; a release keeps to the default |
 //! | `[build] tvm-ffi` | string | the tvm-ffi release whose headers tvm-ffi kernels include, and the oldest that loads them; by default the oldest one that the catalog has of the minor version |
 //! | `[checks] CODE` | string | silences the remark with this code; the reason why |
+//! | `[headers] cutlass` | string | the directory of CUTLASS's sources, for `cutlass_*` in `depends`, relative to the project |
 //! | `[matrix] file` | string | a matrix file to use in place of the built-in one, relative to the project; `--matrix` beats it |
 //!
 //! Unknown keys and tables are refused.
@@ -39,6 +40,8 @@ pub struct Settings {
     pub floor: Option<Spanned<FloorChoice>>,
     /// `[build] tvm-ffi`.
     pub tvm_ffi: Option<Spanned<Version>>,
+    /// `[headers] cutlass`, relative to the project unless absolute.
+    pub cutlass: Option<Spanned<String>>,
     /// `[checks]`: codes of remarks that are not to be shown, each with the reason.
     pub silenced: BTreeMap<String, Spanned<String>>,
     /// `[matrix] file`, relative to the project unless absolute.
@@ -49,8 +52,15 @@ pub struct Settings {
 const CHECKS: &str = "checks";
 
 /// The tables and their keys; the one list that parsing and messages use.
-const KEYS: [(&str, &str); 6] =
-    [("build", "cxx"), ("build", "floor"), ("build", "tvm-ffi"), ("index", "torch"), ("index", "url"), ("matrix", "file")];
+const KEYS: [(&str, &str); 7] = [
+    ("build", "cxx"),
+    ("build", "floor"),
+    ("build", "tvm-ffi"),
+    ("headers", "cutlass"),
+    ("index", "torch"),
+    ("index", "url"),
+    ("matrix", "file"),
+];
 
 /// Reads the text of a `kiln.toml`. All faults are reported, not the first one only; what was understood is in the settings.
 pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
@@ -92,6 +102,7 @@ fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
                 ("build", "cxx") => &mut settings.cxx,
                 ("build", "floor") => &mut floor,
                 ("build", "tvm-ffi") => &mut tvm_ffi,
+                ("headers", "cutlass") => &mut settings.cutlass,
                 ("matrix", "file") => &mut settings.matrix_file,
                 (_, other) => {
                     diagnostics.push(unknown("key", other, key.span(), known.iter().map(ToString::to_string)));
@@ -184,7 +195,7 @@ mod tests {
 
     #[test]
     fn every_key() {
-        let text = "\u{feff}[index]\nurl = \"https://index.example/simple\"\ntorch = \"./wheels\"\n[build]\ncxx = \" clang++ \"\nfloor = \"host\"\ntvm-ffi = \"0.1.12\"\n[matrix]\nfile = \"../matrix.toml\"\n";
+        let text = "\u{feff}[index]\nurl = \"https://index.example/simple\"\ntorch = \"./wheels\"\n[build]\ncxx = \" clang++ \"\nfloor = \"host\"\ntvm-ffi = \"0.1.12\"\n[headers]\ncutlass = \"third_party/cutlass\"\n[matrix]\nfile = \"../matrix.toml\"\n";
         let (settings, diagnostics) = parse(text);
         assert_eq!(diagnostics, []);
         let value = |s: &Option<Spanned<String>>| s.as_ref().map(|s| s.value.clone());
@@ -193,6 +204,7 @@ mod tests {
         assert_eq!(value(&settings.cxx).as_deref(), Some("clang++"));
         assert_eq!(settings.floor.map(|floor| floor.value), Some(FloorChoice::Host));
         assert_eq!(settings.tvm_ffi.as_ref().map(|release| release.value.as_str()), Some("0.1.12"));
+        assert_eq!(value(&settings.cutlass).as_deref(), Some("third_party/cutlass"));
         assert_eq!(value(&settings.matrix_file).as_deref(), Some("../matrix.toml"));
         assert_eq!(parse(""), (Settings::default(), Vec::new()));
         assert_eq!(parse("[build]\n").0, Settings::default());
@@ -249,7 +261,7 @@ mod tests {
           |
         8 | [torch]
           |  ^^^^^
-          = allowed here: `[build]`, `[checks]`, `[index]`, `[matrix]`
+          = allowed here: `[build]`, `[checks]`, `[headers]`, `[index]`, `[matrix]`
         "#);
     }
 
@@ -265,7 +277,7 @@ mod tests {
           |
         3 | missing-file = "x"
           | ^^^^^^^^^^^^
-          = allowed here: `arch-flag`, `duplicate-backend`, `duplicate-source`, `layout`, `leading-dot`, `license-id`, `machine-flag`, `noarch-backend`, `not-loadable`, `not-portable`, `own-registration`, `unknown-arch`, `unused-dependency`, `unused-exclude`, `unused-flag`, `unused-kernel`, `unused-key`, `unused-source`, `unused-stable-abi`
+          = allowed here: `arch-flag`, `default-stream`, `duplicate-backend`, `duplicate-source`, `layout`, `leading-dot`, `license-id`, `machine-flag`, `noarch-backend`, `not-loadable`, `not-portable`, `own-registration`, `unknown-arch`, `unused-dependency`, `unused-exclude`, `unused-flag`, `unused-kernel`, `unused-key`, `unused-source`, `unused-stable-abi`
         hint: errors cannot be silenced
 
         error[invalid-value]: `unused-source` needs a reason

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use kiln::backends::Backends;
+use kiln::dependencies::HeaderTrees;
 use kiln::frameworks::Frameworks;
 use kiln::matrix::{Filters, Matrix, Selected, Set, Target, choose};
 use kiln::plan::{PlanRequest, plan};
@@ -103,6 +104,7 @@ pub(super) fn here(units: usize, variants: usize, shared: bool) -> anyhow::Resul
         host: Some(&host),
         backends: &Backends::default(),
         frameworks: &frameworks,
+        headers: &HeaderTrees::default(),
         floor: None,
         launcher: None,
         processor: &Processor::described_by("/proc/cpuinfo"),

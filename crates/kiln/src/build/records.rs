@@ -8,6 +8,7 @@ use kiln_toolchain::floor::FloorChoice;
 use kiln_toolchain::{Provider, Terms};
 
 use super::{Prepared, Services, compiler_name, cuda_release};
+use crate::dependencies::HeaderProvider;
 use crate::floor::record as floor_record;
 use crate::frameworks::Provided;
 use crate::matrix::Kind;
@@ -79,6 +80,16 @@ pub(super) fn variant(
                 licenses: licenses(&services.provisioner.terms_of(&toolkit.binding.dir)),
             },
         );
+    }
+    for tree in prepared.checked.build().into_iter().flat_map(|build| prepared.headers.of(build, selected.backend)) {
+        let provider = match tree.provider {
+            HeaderProvider::Wheel => "wheel",
+            HeaderProvider::Directory(_) => "system",
+        };
+        let (version, identity) = (tree.version.to_string(), tree.identity.clone());
+        let licenses = licenses(&services.provisioner.terms_of(&tree.binding.dir));
+        let record = ToolchainRecord { provider: provider.to_owned(), version, identity, licenses };
+        toolchains.insert(tree.dependency.to_string(), record);
     }
     let catalog = framework.and_then(|framework| match framework.provider {
         Provider::Wheel { record_sha256, .. } => Some(record_sha256.clone()),

@@ -1,7 +1,7 @@
 //! What the file asks for and nothing can give: variants without code, ABI versions without a torch, keys without effect.
 
 use kiln_format::build::{Framework, StableAbi};
-use kiln_format::{BackendName, Build, Diagnostic, MajorMinor, Spanned, Version};
+use kiln_format::{BackendName, Build, Dependency, Diagnostic, MajorMinor, Spanned, Version};
 
 use super::files::is_translation_unit;
 use crate::matrix::Matrix;
@@ -15,6 +15,7 @@ pub(super) fn check(build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
         );
     }
     diagnostics.extend(stable_abi(build, matrix));
+    diagnostics.extend(two_releases(build));
     diagnostics.extend(no_unit(build));
     diagnostics.extend(unused_binding(build));
     diagnostics.extend(bounds_without_effect(build));
@@ -64,6 +65,25 @@ fn stable_abi(build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
             .filter_map(|(backend, version)| oldest(version).or_else(|| newest(backend.value, version)))
             .collect(),
     }
+}
+
+/// Every unit of a variant sees the headers of all libraries, and two releases of one have equal names.
+fn two_releases(build: &Build) -> Option<Diagnostic> {
+    let mut first: Option<(Dependency, String)> = None;
+    for kernel in build.kernels_for(BackendName::Cuda) {
+        for listed in kernel.depends.iter().filter(|listed| listed.value.cutlass_release().is_some()) {
+            match &first {
+                None => first = Some((listed.value, kernel.name.value.clone())),
+                Some((known, _)) if *known == listed.value => {}
+                Some((known, other)) => {
+                    let message =
+                        format!("`{}` cannot stand beside `{known}` of [kernel.{other}]: a variant has one CUTLASS", listed.value);
+                    return Some(Diagnostic::error("two-releases", listed.span, message));
+                }
+            }
+        }
+    }
+    None
 }
 
 /// A compiled variant needs something to compile.

@@ -121,6 +121,7 @@ impl Setup<'_> {
             ops_ids: &BTreeMap::from([(BackendName::Cpu, OpsId::new(&build.general.name.value, BackendName::Cpu, "1").unwrap())]),
             host: Some(&host),
             backends: &Backends::default(),
+            headers: &crate::dependencies::HeaderTrees::default(),
             frameworks: &torches
                 .into_iter()
                 .fold(Frameworks::default(), |all, (release, level)| all.with_torch(version(release), torch(release, level)))

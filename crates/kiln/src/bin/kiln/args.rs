@@ -90,6 +90,11 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Recompute the digests of built variants and rewrite their `metadata.json`
     Hash(Hash),
+    /// Measure what headers of torch cost each unit, and what including less of them would save
+    ///
+    /// Units are compiled several times, one after the other, with the flags of a build; a unit of device code for one of its
+    /// capabilities. What counts is processor time.
+    Lint(Lint),
     /// List the variants of a kernel for this system
     ListVariants(ListVariants),
     /// Print the rows of a CI job matrix: the default set, as published
@@ -424,6 +429,20 @@ pub(crate) struct Hash {
     /// Rewrite signed metadata too, which breaks the signature
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// `kiln lint`.
+#[derive(Debug, Args)]
+pub(crate) struct Lint {
+    #[command(flatten)]
+    pub(crate) project: Project,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    #[command(flatten)]
+    pub(crate) system: System,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
+    pub(crate) format: ReportFormat,
 }
 
 /// `kiln list-variants`.

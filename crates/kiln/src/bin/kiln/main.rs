@@ -72,6 +72,7 @@ fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, F
         Command::CheckConfig(args) => commands::check_config::run(&args, &settings, printer),
         Command::Doctor(args) => commands::doctor::run(&args, &settings, printer),
         Command::Hash(args) => commands::hash::run(&args, printer),
+        Command::Lint(args) => commands::lint::run(&args, &settings, printer),
         Command::ListVariants(args) => commands::variants::list(&args, &settings, printer),
         Command::Matrix(args) => commands::variants::matrix(&args, &settings, printer),
         Command::Toolchain(args) => commands::toolchain::run(&args, &settings, printer),

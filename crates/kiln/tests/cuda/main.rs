@@ -3,6 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
 
+mod fresh;
+mod headers;
+mod lint;
+mod pitfalls;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::fs;
@@ -109,6 +114,34 @@ fn checkouts_give_equal_bytes_and_know_no_place() {
     assert_eq!(run.steps().0, 0, "a build with nothing to do");
     let started = one.started().0;
     assert!(started.iter().all(|words| words[0] == "git"), "{started:?}");
+}
+
+/// A unit that offers nothing to others has no name of its own: nvcc takes the number of a process for one.
+#[test]
+fn units_that_offer_nothing_give_equal_bytes() {
+    let (one, two) = (sandbox(), Sandbox::new());
+    let silent = "namespace { __device__ int c; __global__ void k(int *p) { *p = c++; }\n\
+        const void *volatile at = reinterpret_cast<const void *>(&k); }\n";
+    let write = |sandbox: &Sandbox, place: &str, flags: &str| {
+        let dir =
+            project(&format!("cuda-capabilities = [\"8.0\", \"9.0\"]\n{flags}")).file("gpu/silent.cu", silent).write(&sandbox.path(place));
+        // The same unit twice, each with flags of its own.
+        let text = fs::read_to_string(dir.join("build.toml")).unwrap().replace("\"gpu/where.cuh\"", "\"gpu/where.cuh\", \"gpu/silent.cu\"");
+        let again = "\n[kernel.again]\nbackend = \"cuda\"\ndepends = []\nsrc = [\"gpu/silent.cu\"]\ncuda-flags = [\"-DAGAIN\"]\ncuda-capabilities = [\"8.0\"]\n";
+        fs::write(dir.join("build.toml"), text + again).unwrap();
+        dir
+    };
+    for (name, flags) in [("plain", ""), ("relocatable", "cuda-flags = [\"-rdc=true\"]")] {
+        let first = write(&one, name, flags);
+        let second = write(&two, &format!("else/where/{name}"), flags);
+        fetch(&first, &ONLY);
+        fs::remove_dir_all(first.join("build")).unwrap();
+        fs::remove_dir_all(first.join(".kiln")).unwrap();
+        build(&one, &first, &[]);
+        build(&two, &second, &[]);
+        tree::assert_equal(&first.join("build"), &second.join("build"));
+        assert_eq!(code(&extension(&first)), ["sm_80", "sm_90"]);
+    }
 }
 
 #[test]

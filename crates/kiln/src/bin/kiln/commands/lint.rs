@@ -1,0 +1,97 @@
+//! `kiln lint`.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+
+use kiln::Event;
+use kiln::build::{BuildOptions, Services, lint, prepare};
+use kiln::cuda::CudaToolkits;
+use kiln::matrix::Set;
+use kiln::ops_id::Purpose;
+use kiln_format::{Level, Version};
+use kiln_graph::Interrupt;
+use kiln_toolchain::{Catalog, Provisioner};
+
+use super::system;
+use crate::args::{Lint, ReportFormat};
+use crate::exit::{Exit, Failure};
+use crate::human::{Detail, HumanReporter};
+use crate::printer::Printer;
+use crate::settings::Settings;
+use crate::signals;
+
+pub(crate) fn run(args: &Lint, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
+    let mut checked = super::open(&args.project, settings)?;
+    checked.project.retain(|diagnostic| diagnostic.level != Level::Note);
+    super::show_remarks(&checked, printer);
+    checked.build()?;
+
+    let root = &checked.project.root;
+    let human = HumanReporter::new(printer, Detail { commands: false, explain: false, verbose: false }, None);
+    let report = |event: &Event| human.event(event);
+    let cache_dir = settings.cache_dir(Some(root))?;
+    let network = || settings.network(&cache_dir, Some((root, &checked.project.settings)));
+    let fetching = |event| report(&Event::Fetch(event));
+    let catalog = Catalog::embedded()?.with_locked(&checked.lock);
+    let interrupt = Interrupt::new();
+    signals::listen(&interrupt, || ())?;
+    let provisioner =
+        Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching).interrupted_by(interrupt.clone());
+    let torch = system::torch_source(&args.system, settings, &cache_dir, &interrupt)?;
+    let mut filters = super::filters(&args.filter)?;
+    let host = || system::host(&args.system, settings, &checked.project.settings, &cache_dir);
+    let cuda_from = system::cuda_from(&args.system, settings);
+    let cuda = CudaToolkits {
+        catalog: &catalog,
+        provisioner: &provisioner,
+        named: cuda_from.as_deref(),
+        environment: &settings.environment.variables,
+        cache_dir: &cache_dir,
+    };
+    cuda.check_named()?;
+    if cuda_from.is_some() && filters.cuda.is_empty() {
+        filters.cuda = cuda.of_system().into_iter().map(Version::from).collect();
+    }
+    let services = Services {
+        loader: None,
+        launcher: None,
+        cuda,
+        provisioner: &provisioner,
+        torch,
+        host: &host,
+        git: &settings.git(),
+        ambient: &settings.ambient(),
+        cache_dir: &cache_dir,
+        builder: Settings::builder(),
+        program: Settings::program(),
+        actions: None,
+        interrupt: interrupt.clone(),
+        job_server: None,
+        events: &report,
+    };
+    let options = BuildOptions {
+        target: settings.target,
+        machine: settings.machine,
+        set: Set::Preferred,
+        filters,
+        purpose: Purpose::Development,
+        unique_id: None,
+        out_dir: None,
+        prune: false,
+        jobs: NonZeroUsize::MIN,
+        memory_mib: None,
+        keep_going: false,
+        arch: None,
+        fetch: true,
+    };
+    let prepared = signals::unless_stuck(&interrupt, printer, || prepare(&checked, options, &services))?;
+    let found = lint::lint(&prepared, &services, &|unit| printer.status("Measuring", unit))?;
+    if interrupt.is_set() {
+        return Err(Failure { exit: Exit::Interrupted, ..Failure::new("interrupted", "interrupted while units were measured") });
+    }
+    printer.stdout(|out| match args.format {
+        ReportFormat::Human => write!(out, "{}", lint::text(&found)),
+        ReportFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&lint::json(&found)).map_err(std::io::Error::other)?),
+    });
+    Ok(if found.units.iter().any(|unit| unit.unit.is_err()) { Exit::Failure } else { Exit::Success })
+}
