@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use crate::http::{Ending, Request, Response, Server, lock};
+use crate::http::{Ending, Framing, Request, Response, Server, lock};
 use crate::log::Log;
 use crate::wheel::Wheel;
 
@@ -48,6 +48,14 @@ pub enum Fault {
     Other(&'static str, &'static str),
     /// The file has another `ETag`.
     OtherEtag,
+    /// It tells in this way where its answer ends.
+    Framed(Framing),
+    /// It answers a request for a range with 206, without saying which range it is.
+    NoContentRange,
+    /// It answers a request for a range with 206 and a body in parts.
+    Multipart,
+    /// It redirects to this address, whatever it is.
+    RedirectAnywhere(String),
     /// The file is said to be so many bytes longer.
     OtherLength(u64),
 }
@@ -346,6 +354,19 @@ fn spoil(mut response: Response, fault: &Fault, request: &Request) -> Response {
         Fault::RedirectTo(server) => Response::new(302, "").with("location", format!("{server}{}?signature=hush", request.path)),
         Fault::NoSuchBytes(length) => Response::new(416, "").with("content-range", format!("bytes */{length}")),
         Fault::FalseGzip => response.with("content-encoding", "gzip"),
+        Fault::Framed(framing) => {
+            response.framing = *framing;
+            response
+        }
+        Fault::NoContentRange => {
+            response.headers.retain(|(name, _)| *name != "content-range");
+            response
+        }
+        Fault::Multipart => {
+            response.headers.retain(|(name, _)| *name != "content-range");
+            response.with("content-type", "multipart/byteranges; boundary=x")
+        }
+        Fault::RedirectAnywhere(to) => Response::new(302, "").with("location", to.clone()),
         Fault::RedirectLoop => Response::new(302, "").with("location", request.path.clone()),
     }
 }

@@ -63,6 +63,21 @@ pub struct Response {
     pub range: Option<Range<u64>>,
     /// How the answer ends.
     pub ending: Ending,
+    /// How the client is told where the body ends.
+    pub framing: Framing,
+}
+
+/// How a client is told where a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// By `Content-Length`; the connection stays open.
+    Length,
+    /// In chunks.
+    Chunked,
+    /// By `Content-Length`, in HTTP/1.0: the connection is closed.
+    Old,
+    /// By the end of the connection, in HTTP/1.0.
+    UntilClosed,
 }
 
 /// How an answer ends.
@@ -85,7 +100,15 @@ impl Response {
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         let length = body.len() as u64;
-        Self { status, headers: Vec::new(), length, body: Box::new(io::Cursor::new(body)), range: None, ending: Ending::Whole }
+        Self {
+            status,
+            headers: Vec::new(),
+            length,
+            body: Box::new(io::Cursor::new(body)),
+            range: None,
+            ending: Ending::Whole,
+            framing: Framing::Length,
+        }
     }
 
     /// An answer with a body, compressed by gzip.
@@ -211,7 +234,7 @@ fn converse(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader)? {
         let response = (shared.handler)(&request);
-        let ending = response.ending;
+        let (ending, framing) = (response.ending, response.framing);
         let (status, range) = (response.status, response.range.clone());
         let mut sent = 0;
         let result = send(stream, response, &mut sent);
@@ -224,6 +247,7 @@ fn converse(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
         lock(&shared.log).entries.push(entry);
         result?;
         match ending {
+            Ending::Whole | Ending::Trickle(_) if matches!(framing, Framing::Old | Framing::UntilClosed) => return Ok(()),
             Ending::Whole | Ending::Trickle(_) => {}
             Ending::Cut(_) | Ending::Hangup => return Ok(()),
             Ending::Stalled(_) => {
@@ -264,11 +288,16 @@ fn send(mut stream: &TcpStream, mut response: Response, sent: &mut u64) -> io::R
     if response.ending == Ending::Hangup {
         return Ok(());
     }
-    let mut head = format!("HTTP/1.1 {} {}\r\n", response.status, reason(response.status));
+    let version = if matches!(response.framing, Framing::Old | Framing::UntilClosed) { "1.0" } else { "1.1" };
+    let mut head = format!("HTTP/{version} {} {}\r\n", response.status, reason(response.status));
     for (name, value) in &response.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    head.push_str(&format!("content-length: {}\r\n\r\n", response.length));
+    match response.framing {
+        Framing::Length | Framing::Old => head.push_str(&format!("content-length: {}\r\n\r\n", response.length)),
+        Framing::Chunked => head.push_str("transfer-encoding: chunked\r\n\r\n"),
+        Framing::UntilClosed => head.push_str("\r\n"),
+    }
     let limit = match response.ending {
         Ending::Whole | Ending::Hangup | Ending::Trickle(_) => u64::MAX,
         Ending::Cut(limit) | Ending::Stalled(limit) => limit,
@@ -282,8 +311,17 @@ fn send(mut stream: &TcpStream, mut response: Response, sent: &mut u64) -> io::R
         let Some(free) = buffer.get_mut(..room) else { break };
         let read = response.body.read(free)?;
         let Some(piece) = free.get(..read).filter(|piece| !piece.is_empty()) else { break };
-        stream.write_all(piece)?;
+        if response.framing == Framing::Chunked {
+            stream.write_all(format!("{:x}\r\n", piece.len()).as_bytes())?;
+            stream.write_all(piece)?;
+            stream.write_all(b"\r\n")?;
+        } else {
+            stream.write_all(piece)?;
+        }
         *sent += read as u64;
+    }
+    if response.framing == Framing::Chunked && *sent < limit {
+        stream.write_all(b"0\r\n\r\n")?;
     }
     stream.flush()
 }

@@ -11,7 +11,7 @@ mod proxy;
 mod wheel;
 
 pub use fixture::{Fault, FixtureServer, Target};
-pub use http::{Ending, Handler, Request, Response, Server};
+pub use http::{Ending, Framing, Handler, Request, Response, Server};
 pub use log::{Entry, Log};
 pub use mirror::{MirrorOptions, MirrorServer};
 pub use proxy::{ProxyServer, Tunnel};
