@@ -36,7 +36,7 @@ pub use kiln_toolchain::discover;
 pub use kiln_toolchain::host::{Family, HostCompiler, HostRuntime, RuntimeFile};
 #[cfg(feature = "wheels")]
 pub use kiln_toolchain::{
-    Catalog, CudaToolkit as CatalogToolkit, CudaUse, Error as FetchError, Network, ProvisionOptions, Provisioner, RetryPolicy,
+    Catalog, CudaToolkit as CatalogToolkit, CudaUse, Error as FetchError, Network, Part, ProvisionOptions, Provisioner, RetryPolicy,
 };
 pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor, process, write_whole};
 pub use source::{Language, SourceKind, classify_source};

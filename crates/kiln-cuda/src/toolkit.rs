@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kiln_backend::discover::{Candidate, KitKind, Lack, View, find};
 #[cfg(feature = "wheels")]
-use kiln_backend::{CatalogToolkit, CudaUse, FetchError, Provisioner};
+use kiln_backend::{Catalog, CatalogToolkit, CudaUse, FetchError, Part, Provisioner};
 use kiln_backend::{LibraryExports, MajorMinor, NameSet, PathRef, RootBinding, RootKind, RootName, Version, elf};
 
 /// Where a toolkit came from. For records and messages only.
@@ -119,6 +119,12 @@ impl CudaToolkit {
         Kit::new(kit)?.toolkit(Origin::Wheels, digest.to_owned(), RootKind::Immutable { digest: digest.to_owned() })
     }
 
+    /// What the tree of a toolkit is called in the store, and its parts.
+    #[cfg(feature = "wheels")]
+    pub fn wheel_tree(catalog: &Catalog, known: &CatalogToolkit, uses: &[CudaUse]) -> (String, Vec<Part>) {
+        (format!("cuda-{}-{}", known.version, known.platform), catalog.cuda_parts(known, uses))
+    }
+
     /// The toolkit that the catalog calls `known`, fetched unless the store has it.
     ///
     /// # Errors
@@ -129,7 +135,8 @@ impl CudaToolkit {
         known: &CatalogToolkit,
         uses: &[CudaUse],
     ) -> Result<Self, E> {
-        let tree = provisioner.assemble(&tree_name(known), &provisioner.catalog().cuda_parts(known, uses))?;
+        let (name, parts) = Self::wheel_tree(provisioner.catalog(), known, uses);
+        let tree = provisioner.assemble(&name, &parts)?;
         let cpu = known.platform.rsplit('-').next().unwrap_or_default();
         let toolkit = Self::of_wheels(&tree.dir, cpu, &tree.digest)?;
         Ok(Self { version: known.version.clone(), ..toolkit })
@@ -138,7 +145,8 @@ impl CudaToolkit {
     /// The toolkit that [`CudaToolkit::fetched`] would give, for plans: nothing is fetched.
     #[cfg(feature = "wheels")]
     pub fn to_fetch(provisioner: &Provisioner<'_>, known: &CatalogToolkit, uses: &[CudaUse]) -> Self {
-        let tree = provisioner.planned_tree(&tree_name(known), &provisioner.catalog().cuda_parts(known, uses));
+        let (name, parts) = Self::wheel_tree(provisioner.catalog(), known, uses);
+        let tree = provisioner.planned_tree(&name, &parts);
         Self::planned(&tree.dir, known.version.major_minor(), &tree.digest)
     }
 
@@ -165,12 +173,6 @@ impl CudaToolkit {
     pub fn release(&self) -> MajorMinor {
         self.version.major_minor()
     }
-}
-
-/// What the tree of a toolkit is called in the store.
-#[cfg(feature = "wheels")]
-fn tree_name(known: &CatalogToolkit) -> String {
-    format!("cuda-{}-{}", known.version, known.platform)
 }
 
 /// What of a path nvcc cannot work with: its parts split lists at commas and paste paths into shell commands.

@@ -96,6 +96,10 @@ impl Lock {
     /// # Errors
     /// With the first fault, pointing into the text.
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
+        if let Some(at) = conflict(text) {
+            let message = "the file has the marks of a merge: take one side, or both of what is between them, and remove the marks";
+            return Err(Diagnostic::error("lock", at, message));
+        }
         let unreadable = |e: toml::de::Error| Diagnostic::error("lock", e.span().map(Span::from), e.message().replace('\n', ", "));
         let file: File = toml::from_str(text).map_err(unreadable)?;
         if *file.version.get_ref() != VERSION {
@@ -106,8 +110,8 @@ impl Lock {
         for entry in file.torch {
             let span = Span::from(entry.version.span());
             let locked = entry.check()?;
-            if lock.torch.iter().any(|known| (&known.version, &known.platform) == (&locked.version, &locked.platform)) {
-                let message = format!("torch {} for {} stands here twice", locked.version, locked.platform);
+            if lock.torch.iter().any(|known| known.is_same_build(&locked.version, locked.local(), &locked.platform)) {
+                let message = format!("torch {} for {} stands here twice", locked.shown(), locked.platform);
                 return Err(Diagnostic::error("lock", span, message));
             }
             lock.torch.push(locked);
@@ -138,16 +142,32 @@ impl Lock {
         &self.torch
     }
 
-    /// Pins a release, in place of what was pinned for the same version and platform.
+    /// Pins a release, in place of what was pinned for the same version, local part and platform.
     pub fn add(&mut self, torch: LockedTorch) {
-        self.remove(&torch.version, &torch.platform);
+        self.remove(&torch.version, torch.local(), &torch.platform);
         self.torch.push(torch);
         self.torch.sort();
     }
 
-    /// Takes a release out.
-    pub fn remove(&mut self, version: &Version, platform: &str) {
-        self.torch.retain(|known| (&known.version, known.platform.as_str()) != (version, platform));
+    /// Takes a release out; `local` is the local part of its version.
+    pub fn remove(&mut self, version: &Version, local: Option<&str>, platform: &str) {
+        self.torch.retain(|known| !known.is_same_build(version, local, platform));
+    }
+}
+
+impl LockedTorch {
+    /// The local part of the wheel's version, such as `cu126`, where it has one: builds of one release that were configured otherwise.
+    pub fn local(&self) -> Option<&str> {
+        Some(self.wheel.split('-').nth(1)?.split_once('+')?.1)
+    }
+
+    /// The version with its local part, for people.
+    pub fn shown(&self) -> String {
+        self.local().map_or_else(|| self.version.to_string(), |local| format!("{}+{local}", self.version))
+    }
+
+    fn is_same_build(&self, version: &Version, local: Option<&str>, platform: &str) -> bool {
+        (&self.version, self.local(), self.platform.as_str()) == (version, local, platform)
     }
 }
 
@@ -187,6 +207,18 @@ impl Entry {
     }
 }
 
+/// Where a merge has left its marks: no line of TOML begins so.
+fn conflict(text: &str) -> Option<Span> {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if ["<<<<<<< ", ">>>>>>> ", "||||||| "].iter().any(|mark| line.starts_with(mark)) || line.trim_end() == "=======" {
+            return Some(Span::from(start..start + line.trim_end().len()));
+        }
+        start += line.len();
+    }
+    None
+}
+
 fn fault<T>(at: &Spanned<T>, message: String) -> Diagnostic {
     Diagnostic::error("lock", Span::from(at.span()), message)
 }
@@ -222,6 +254,39 @@ mod tests {
         assert_eq!(shown, ["2.9.1 linux-x86_64", "2.14.0 linux-aarch64", "2.14.0 linux-x86_64"]);
         assert_eq!(Lock::parse(&lock.render()).unwrap(), lock);
         assert_eq!(Lock::parse(&Lock::default().render()).unwrap(), Lock::default());
+    }
+
+    #[test]
+    fn what_other_programs_make_of_the_file() {
+        let mut lock = Lock::default();
+        lock.add(locked("2.12.0", "linux-x86_64"));
+        let sound = lock.render();
+        assert_eq!(Lock::parse(&sound.replace('\n', "\r\n")).unwrap(), lock);
+        assert_eq!(Lock::parse(sound.trim_end()).unwrap(), lock);
+        let (head, entry) = sound.split_at(sound.find("[[torch]]").unwrap());
+        let merged = format!("{head}<<<<<<< HEAD\r\n{entry}=======\n{}>>>>>>> theirs\n", entry.replace("2.12.0", "2.12.1"));
+        let fault = Lock::parse(&merged).unwrap_err();
+        let shown = render(&SourceFile::new(FILE_NAME, merged.as_str()), &[fault]);
+        assert!(shown.contains("the file has the marks of a merge") && shown.contains("kiln.lock:4:1"), "{shown}");
+    }
+
+    #[test]
+    fn builds_of_one_release_stand_beside_each_other() {
+        let build = |local: &str| LockedTorch {
+            wheel: format!("torch-2.11.0{local}-cp311-cp311-manylinux_2_28_x86_64.whl"),
+            ..locked("2.11.0", "linux-x86_64")
+        };
+        let mut lock = Lock::default();
+        for local in ["+rocm6.4", "+cu126", "", "+cu126"] {
+            lock.add(build(local));
+        }
+        let shown: Vec<String> = lock.torch().iter().map(LockedTorch::shown).collect();
+        assert_eq!(shown, ["2.11.0+cu126", "2.11.0+rocm6.4", "2.11.0"]);
+        assert_eq!(Lock::parse(&lock.render()).unwrap(), lock);
+        lock.remove(&Version::parse("2.11.0").unwrap(), Some("cu126"), "linux-x86_64");
+        assert_eq!(lock.torch().len(), 2);
+        let twice = format!("{}{}", lock.render(), &Lock { torch: vec![build("+rocm6.4")] }.render()[HEAD.len()..]);
+        assert_eq!(Lock::parse(&twice).unwrap_err().message, "torch 2.11.0+rocm6.4 for linux-x86_64 stands here twice");
     }
 
     #[test]

@@ -246,6 +246,20 @@ pub enum Error {
         /// The platform.
         platform: String,
     },
+    /// The headers of one build of a release cannot serve for another one.
+    #[error("the headers of `{other}` cannot stand in for those of torch {version}+{build}: {count} differ, {example}")]
+    HeadersDiffer {
+        /// The release.
+        version: String,
+        /// The local part of the build that is wanted, such as `cu126`.
+        build: String,
+        /// File name of the wheel that is there.
+        other: String,
+        /// How many headers differ beside the generated ones, or are only in one of the builds.
+        count: usize,
+        /// The first of them, as a phrase.
+        example: String,
+    },
     /// The store cannot be read or written.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Store {
@@ -264,6 +278,11 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+}
+
+/// Whether a file system, or what a user may have of it, is full.
+fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl Error {
@@ -305,6 +324,9 @@ impl Error {
                 "either it does not let everybody see it (credentials may stand in netrc, or in the index URL), or it has no such project and says so in this way"
                     .to_owned(),
             ),
+            Self::Store { source, .. } if is_full(source.kind()) => {
+                Some("free some space there, or keep toolchains elsewhere with `--cache-dir DIR`; nothing of what was begun is left".to_owned())
+            }
             Self::Store { .. } => Some("toolchains can be kept elsewhere with `--cache-dir DIR`".to_owned()),
             Self::UnknownTorch { version, known, .. } => {
                 let known = if known.is_empty() { String::new() } else { format!("the catalog has {}; ", known.join(", ")) };
@@ -316,6 +338,7 @@ impl Error {
                 Some("another index can be given with `--index URL`; nothing of the file was kept".to_owned())
             }
             Self::LockDiffers { version, .. } => Some(format!("pin it again with `kiln toolchain add torch=={version}`")),
+            Self::HeadersDiffer { version, build, .. } => Some(format!("pin the build itself with `kiln toolchain add torch=={version}+{build}`")),
             Self::Offline { command, .. } => Some(format!("run `{command}` while online")),
             Self::NoProject { .. } | Self::NotListed { .. } | Self::NoWheel { .. } => {
                 Some("another index can be given with `--index URL`; a mirror must carry the same files as the original".to_owned())

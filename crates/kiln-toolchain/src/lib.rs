@@ -36,6 +36,7 @@ pub mod process;
 mod processor;
 #[cfg(feature = "wheels")]
 mod provision;
+mod stand_in;
 #[cfg(feature = "wheels")]
 mod store;
 pub mod stubs;
@@ -50,7 +51,10 @@ mod whole_file;
 pub mod zip;
 
 #[cfg(feature = "wheels")]
-pub use catalog::{Catalog, CudaMembers, CudaToolkit, CudaUse, HeaderLibrary, TorchRelease, TvmFfiRelease, cutlass_version};
+pub use catalog::{
+    Catalog, CudaMembers, CudaToolkit, CudaUse, HeaderLibrary, TorchBuild, TorchRelease, TvmFfiRelease, cutlass_version,
+    torch_build_serves, torch_local_for,
+};
 #[cfg(feature = "wheels")]
 pub use default_index::{
     BuiltInIndex, DefaultIndex, IndexOrigin, IndexSettings, PipFile, TorchIndexSettings, ask_pip, certificate_files, default_index,
@@ -78,6 +82,7 @@ pub use processor::Processor;
 pub use provision::{
     Availability, Collected, DamagedEntry, OfferedTorch, PinnedTorch, ProvisionOptions, Provisioner, StoreEntry, StoredTree,
 };
+pub use stand_in::{ComparedHeaders, StandIn};
 #[cfg(feature = "wheels")]
 pub use store::{Removal, StoreTree};
 pub use terms::Terms;

@@ -115,7 +115,7 @@ impl Network {
         indexes
     }
 
-    /// Asks the indexes for a wheel of which only the release is known.
+    /// Asks the indexes for a wheel of which only the release is known. `offline` leaves only indexes of this machine.
     ///
     /// # Errors
     /// Those of a fetch and of the index; [`Error::NoWheel`] with what the first index has instead.
@@ -123,10 +123,11 @@ impl Network {
         &self,
         wanted: &WantedWheel<'_>,
         retry: RetryPolicy,
+        offline: bool,
         events: &FetchSink<'_>,
         interrupt: Interrupt,
     ) -> Result<FoundWheel, Error> {
-        let client = self.client(retry, false, events, interrupt, format!("the file list of `{}`", wanted.project));
+        let client = self.client(retry, offline, events, interrupt, format!("the file list of `{}`", wanted.project));
         let mut missing = None;
         for index in self.indexes(wanted.local.is_some()) {
             let found = index::files(&client, index, wanted.project).and_then(|files| {

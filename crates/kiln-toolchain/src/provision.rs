@@ -2,6 +2,7 @@
 
 mod maintain;
 mod pin;
+mod stand_in;
 mod would;
 
 pub use self::maintain::{Collected, DamagedEntry, StoredTree};
@@ -13,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use kiln_format::Version;
+use kiln_format::variant::Compute;
 use kiln_graph::{Interrupt, PathRef, RootBinding, RootKind, RootName};
 use url::Url;
 
 pub use self::would::Availability;
-use crate::catalog::{Catalog, TorchRelease, TvmFfiRelease};
+use crate::catalog::{Catalog, TorchBuild, TorchRelease, TvmFfiRelease};
 use crate::error::Error;
 use crate::event::{FetchEvent, FetchSink};
 use crate::http::{Client, IndexUrl, RetryPolicy};
@@ -62,6 +64,8 @@ pub struct Provisioner<'a> {
     store: Store,
     /// The trees that were given out, by id. The files keep them from being removed by others.
     used: Mutex<BTreeMap<String, (StoreTree, Option<File>)>>,
+    /// Files that keep names files from being removed by others.
+    held: Mutex<Vec<File>>,
 }
 
 impl<'a> Provisioner<'a> {
@@ -74,7 +78,7 @@ impl<'a> Provisioner<'a> {
         events: &'a FetchSink<'a>,
     ) -> Self {
         let store = Store::new(&options.cache_dir, &options.lower);
-        Self { catalog, options, network, events, interrupt: Interrupt::new(), store, used: Mutex::default() }
+        Self { catalog, options, network, events, interrupt: Interrupt::new(), store, used: Mutex::default(), held: Mutex::default() }
     }
 
     /// The same, stopped by `interrupt`: a fetch, or a wait for another one, ends with [`Error::Interrupted`] then.
@@ -92,6 +96,18 @@ impl<'a> Provisioner<'a> {
     pub fn torch(&self, version: &Version, platform: &str) -> Result<TorchToolchain, Error> {
         let release = self.catalog.torch(version, platform)?;
         self.toolchain(release, self.provide(release)?)
+    }
+
+    /// The toolchain of a torch release for variants with this compute: of the build that is configured for it, or of one that may
+    /// stand in for that. Without `fetch`, as [`Provisioner::planned_torch`].
+    ///
+    /// # Errors
+    /// As [`Provisioner::torch`]; [`Error::HeadersDiffer`] where no build may stand in.
+    pub fn torch_for(&self, version: &Version, compute: Compute, platform: &str, fetch: bool) -> Result<TorchToolchain, Error> {
+        let TorchBuild { release, own } = self.catalog.torch_for(version, compute, platform)?;
+        let tree = if fetch { self.provide(release)? } else { self.planned(torch_tree(release)) };
+        let stand_in = if own { None } else { self.told(|| self.stand_in(release, &tree, compute, fetch))? };
+        Ok(TorchToolchain { stand_in, ..self.toolchain(release, tree)? })
     }
 
     /// The toolchain of a torch release as a plan needs it: nothing is fetched, so the directory that it names may not
@@ -178,6 +194,7 @@ impl<'a> Provisioner<'a> {
             terms: tree.terms,
             identity: tree.digest,
             cxx_level: release.cxx_level,
+            stand_in: None,
         })
     }
 
@@ -186,8 +203,8 @@ impl<'a> Provisioner<'a> {
         if !release.locked {
             return names::of_catalog(&release.names);
         }
-        let what = format!("the list of names of torch {} ({})", release.version, release.platform);
-        let command = format!("kiln toolchain fetch torch=={}", release.version);
+        let what = format!("the list of names of torch {} ({})", release.shown(), release.platform);
+        let command = format!("kiln toolchain fetch torch=={}", release.shown());
         let bytes = self.store.names(&release.names).ok_or(Error::Offline { what, command })?;
         names::decode(&bytes).map_err(|cause| Error::Catalog { reason: format!("names file `{}`: {cause}", release.names) })
     }
@@ -198,6 +215,22 @@ impl<'a> Provisioner<'a> {
     /// As [`Provisioner::torch`].
     pub fn fetch(&self, version: &Version, platform: &str) -> Result<PathBuf, Error> {
         Ok(self.provide(self.catalog.torch(version, platform)?)?.dir)
+    }
+
+    /// The same for the build with just this local part of its version, or with none.
+    ///
+    /// # Errors
+    /// As [`Provisioner::torch`].
+    pub fn fetch_build(&self, version: &Version, local: Option<&str>, platform: &str) -> Result<PathBuf, Error> {
+        Ok(self.provide(self.catalog.torch_build(version, local, platform)?)?.dir)
+    }
+
+    /// The directory that holds a build's `torch/include`, if the store has it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTorch`].
+    pub fn path_of_build(&self, version: &Version, local: Option<&str>, platform: &str) -> Result<Option<PathBuf>, Error> {
+        Ok(self.store.tree(&torch_tree(self.catalog.torch_build(version, local, platform)?).id()))
     }
 
     /// The directory that holds a release's `torch/include`, if the store has it.
@@ -268,17 +301,35 @@ impl<'a> Provisioner<'a> {
         if let Some(tree) = self.find(&info) {
             return Ok(tree);
         }
+        let missing = if self.is_cut_off() { self.missing(parts) } else { Vec::new() };
+        if !missing.is_empty() {
+            // All that is missing, not just the first.
+            return Err(self.lacks(name, parts, &missing));
+        }
         let mut trees = Vec::new();
         for part in parts {
-            let (project, version) = (&part.wheel.project, part.wheel.version());
-            let own = TreeInfo::new(format!("{project}-{version}"), part.digest(), vec![part_in_place(part)]);
-            let what = format!("{project} {version}");
-            let tree = self.find_or_fetch(&Item { info: own, part: part_in_place(part), what, argument: name.to_owned() })?;
-            trees.push((part.clone(), tree));
+            trees.push((part.clone(), self.find_or_fetch(&part_item(part, name))?));
         }
-        let mark = info.clone();
-        let tree = self.store.create(info, &lock, |tree| self.store.link(&trees, tree))?;
-        Ok(self.find(&mark).unwrap_or(tree))
+        let _mark = self.store.mark_used(&info.id());
+        let tree = self.store.create(info.clone(), &lock, |tree| self.store.link(&trees, tree))?;
+        Ok(self.find(&info).unwrap_or(tree))
+    }
+
+    /// Those parts whose trees are not in the store.
+    fn missing<'p>(&self, parts: &'p [Part]) -> Vec<&'p Part> {
+        parts.iter().filter(|part| self.find(&part_item(part, "").info).is_none()).collect()
+    }
+
+    /// The error of a tree of `parts`, some of which are missing, while the network may not be used.
+    fn lacks(&self, name: &str, parts: &[Part], missing: &[&Part]) -> Error {
+        let wheels: Vec<String> = missing.iter().map(|part| part_item(part, "").what).collect();
+        let wheels = wheels.join(", ");
+        self.forbidden(&if parts.len() == 1 { wheels } else { format!("{name} ({wheels})") }, name)
+    }
+
+    /// Whether there is no way to any index.
+    fn is_cut_off(&self) -> bool {
+        self.options.offline && !(self.network)().is_ok_and(|network| network.has_local())
     }
 
     /// A tree that is there; from now on it is in use.
@@ -297,13 +348,15 @@ impl<'a> Provisioner<'a> {
             return Ok(tree);
         }
         let forbidden = || self.forbidden(what, argument);
-        if self.options.offline && !(self.network)().is_ok_and(|network| network.has_local()) {
+        if self.is_cut_off() {
             return Err(forbidden());
         }
         let lock = self.lock(&self.store.lock_file(&info.id()), what)?;
         if let Some(tree) = self.find(info) {
             return Ok(tree);
         }
+        // In use before it is there: nobody removes it in between.
+        let _mark = self.store.mark_used(&info.id());
         let tree = self.make(info.clone(), part, what, &lock).map_err(|error| if error.is_offline() { forbidden() } else { error })?;
         Ok(self.find(info).unwrap_or(tree))
     }
@@ -437,8 +490,8 @@ impl From<&TorchRelease> for Item {
         Self {
             info: torch_tree(release),
             part: torch_part(release),
-            what: format!("torch {} ({})", release.version, release.platform),
-            argument: format!("torch=={}", release.version),
+            what: format!("torch {} ({})", release.shown(), release.platform),
+            argument: format!("torch=={}", release.shown()),
         }
     }
 }
@@ -470,6 +523,13 @@ fn tvm_ffi_toolchain(release: &TvmFfiRelease, tree: StoreTree) -> Result<TvmFfiT
         identity: tree.digest,
         terms: tree.terms,
     })
+}
+
+/// The tree of a part by itself, which trees that are put together share. `argument` is what asks for it.
+fn part_item(part: &Part, argument: &str) -> Item {
+    let (project, version) = (&part.wheel.project, part.wheel.version());
+    let info = TreeInfo::new(format!("{project}-{version}"), part.digest(), vec![part_in_place(part)]);
+    Item { info, part: part_in_place(part), what: format!("{project} {version}"), argument: argument.to_owned() }
 }
 
 /// The same part with its members at their own paths.

@@ -173,6 +173,7 @@ pub fn torch_from(search: &SystemSearch<'_>) -> Result<SystemTorch, SystemError>
         exports,
         identity,
         terms: Vec::new(),
+        stand_in: None,
     };
     Ok(SystemTorch { toolchain, python_version: answer.version, python_include: answer.include, probes })
 }

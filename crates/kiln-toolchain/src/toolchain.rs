@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use kiln_graph::{PathRef, RootBinding, RootName};
 
 use crate::names::LibraryExports;
+use crate::stand_in::StandIn;
 use crate::terms::Terms;
 use kiln_format::Version;
 
@@ -85,6 +86,8 @@ pub struct TorchToolchain {
     pub cuda: Option<Version>,
     /// Where it came from.
     pub provider: Provider,
+    /// The build that this one stands in for, if it is not the variant's own.
+    pub stand_in: Option<StandIn>,
     /// Name of the root that the include directories are relative to; it changes when the tree's content does.
     pub root: RootName,
     /// Where that root lies on this machine, and its digest.

@@ -264,6 +264,40 @@ fn a_cache_that_cannot_be_written_is_named() {
     ");
 }
 
+/// File systems that are too small, by bytes and by files, for what comes by ranges and for a whole copy.
+#[test]
+fn a_full_disk_is_told_and_leaves_nothing() {
+    for (small, ranges) in [("size=64k", true), ("size=2m", true), ("nr_inodes=200", true), ("size=64k", false), ("size=2m", false)] {
+        let bench = Bench::new();
+        if !ranges {
+            bench.server.fault(Target::Files, Fault::NoRanges);
+        }
+        std::fs::create_dir(bench.cache()).unwrap();
+        // A file system of its own, in a namespace of its own: it is gone with the process.
+        let script = "mount -t tmpfs -o \"$1\" tmpfs \"$2\" || exit 99; shift; cache=\"$1\"; shift; \"$@\" && exit 98; \
+                      find \"$cache/toolchains-v1/trees\" \"$cache/toolchains-v1/work\" -mindepth 1 2>&1 | sed 's/^/left /' | grep -v 'No such file'; \
+                      mount -o remount,size=64m,nr_inodes=100k \"$cache\" || exit 97; \"$@\"";
+        let fetch = command(&bench);
+        let mut command = Command::new("unshare");
+        if !rustix::process::geteuid().is_root() {
+            command.args(["--user", "--map-root-user"]);
+        }
+        command.args(["--mount", "--", "/bin/sh", "-c", script, "sh", small]).arg(bench.cache());
+        let output = command.arg(fetch.get_program()).args(fetch.get_args()).output().expect("`unshare` (util-linux) is needed");
+        let said = String::from_utf8(output.stdout).unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_ne!(output.status.code(), Some(99), "a small file system could not be mounted, as this test needs it: {errors}");
+        let lines: Vec<&str> = said.lines().collect();
+        let error = lines.iter().position(|line| line.starts_with("error ")).unwrap_or_else(|| panic!("{small} {ranges}: {said}{errors}"));
+        let place = bench.cache().display().to_string();
+        assert!(lines[error].contains(&place) && lines[error].ends_with(": No space left on device (os error 28)"), "{said}");
+        assert!(lines[error + 1].starts_with("hint free some space there, or keep toolchains elsewhere with `--cache-dir DIR`"), "{said}");
+        // Nothing is left, and with room the same command works.
+        assert!(!lines.iter().any(|line| line.starts_with("left ")), "{said}");
+        assert!(output.status.success() && lines.last().unwrap().starts_with("ok "), "{small} {ranges}: {said}{errors}");
+    }
+}
+
 /// Waits until something is so, for a minute at most.
 fn wait_for(mut done: impl FnMut() -> bool) {
     for _ in 0..6000 {

@@ -22,7 +22,7 @@ use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Vers
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{CudaUse, Launcher, Processor, Provisioner};
+use kiln_toolchain::{Availability, CudaUse, Launcher, Processor, Provisioner};
 
 use self::packaging::package_variant;
 use self::unobjected::Unobjected;
@@ -294,7 +294,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         cuda::check_path(services.cache_dir)?;
     }
     let dry_runs = Arc::new(DryRuns::kept_in(services.cache_dir));
-    let cuda_uses = cuda_uses(build, &selection.variants);
+    let cuda_uses = cuda_uses(build, selection.variants.iter());
     for release in compiled().filter_map(cuda_release).collect::<BTreeSet<_>>() {
         let wanted = Wanted { release, platform: &platform, uses: cuda_uses.clone(), fetch: options.fetch };
         let backend = CudaBackend::new(services.cuda.toolkit(&wanted)?, options.arch.clone());
@@ -356,6 +356,9 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
         ..Config::default()
     };
     let full = AtomicBool::new(false);
+    for message in prepared.frameworks.uncompared() {
+        (services.events)(&Event::Warning { message });
+    }
     for (table, note) in prepared.plan.variants.iter().flat_map(|variant| &variant.notes).collect::<BTreeSet<_>>() {
         (services.events)(&Event::Warning { message: format!("[{table}]: {note}") });
     }
@@ -442,13 +445,31 @@ fn framework_source<'a>(checked: &'a Checked, services: &'a Services<'_>, platfo
     FrameworkSource { provisioner: services.provisioner, torch: &services.torch, tvm_ffi, platform }
 }
 
-/// Sees, without making anything, that [`run`] would come as far as its first step; gives the frameworks that it would use.
+/// What a build that starts would use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WouldUse {
+    /// The frameworks.
+    pub frameworks: Vec<FoundFramework>,
+    /// The CUDA toolkits, each with where it would come from; none for one of the machine.
+    pub cuda: Vec<(Version, Option<Availability>)>,
+}
+
+/// Sees, without making anything, that [`run`] would come as far as its first step; gives what it would use.
 ///
 /// # Errors
 /// Those with which a build would end before its first step.
-pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<Vec<FoundFramework>, BuildError> {
+pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<WouldUse, BuildError> {
     let platform = prepared.options.target.platform();
     let frameworks = prepared.frameworks.would_provide(&framework_source(prepared.checked, services, &platform))?;
+    let variants = || prepared.plan.variants.iter().map(|variant| &variant.selected);
+    let uses = cuda_uses(prepared.checked.build()?, variants());
+    let mut cuda = Vec::new();
+    for release in variants().filter_map(cuda_release).collect::<BTreeSet<_>>() {
+        let wanted = Wanted { release, platform: &platform, uses: uses.clone(), fetch: false };
+        let (version, availability) = services.cuda.would_provide(&wanted)?.map_or((release.into(), None), |(v, a)| (v, Some(a)));
+        cuda.push((version, availability));
+    }
+    load::would_provide(variants(), &prepared.options, services)?;
     let root = &prepared.checked.project.root;
     let out_dir = prepared.options.out_dir.clone().unwrap_or_else(|| root.join("build"));
     out_dir::would_make(&out_dir, prepared.plan.variants.iter().map(|variant| variant.selected.variant.name()))?;
@@ -456,7 +477,7 @@ pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<V
         floor::would_provide(floor)?;
     }
     work_dir::would_open(root, services)?;
-    Ok(frameworks)
+    Ok(WouldUse { frameworks, cuda })
 }
 
 /// With a torch of the system, only the rows of its minor can be built, if they are built against torch at all.
@@ -489,7 +510,7 @@ fn cuda_release(selected: &Selected) -> Option<MajorMinor> {
 }
 
 /// What the variants for CUDA need of a toolkit beside its compilers.
-fn cuda_uses(build: &Build, variants: &[Selected]) -> Vec<CudaUse> {
+fn cuda_uses<'s>(build: &Build, mut variants: impl Iterator<Item = &'s Selected>) -> Vec<CudaUse> {
     let mut uses = Vec::new();
     let flags = build.kernels_for(BackendName::Cuda).filter_map(|kernel| match &kernel.options {
         KernelOptions::Cuda { flags, .. } => Some(flags),
@@ -498,7 +519,7 @@ fn cuda_uses(build: &Build, variants: &[Selected]) -> Vec<CudaUse> {
     if flags.flatten().any(|flag| kiln_cuda::is_relocatable(&flag.value)) {
         uses.push(CudaUse::DeviceLink);
     }
-    if variants.iter().any(|variant| variant.kind == Kind::Torch && cuda_release(variant).is_some()) {
+    if variants.any(|variant| variant.kind == Kind::Torch && cuda_release(variant).is_some()) {
         uses.push(CudaUse::TorchHeaders);
     }
     uses

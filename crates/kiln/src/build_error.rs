@@ -292,6 +292,7 @@ fn toolchain_code(error: &kiln_toolchain::Error) -> &'static str {
         E::LockDiffers { .. } => "lock",
         E::Fetch { .. } => "fetch",
         E::NoAccess { .. } => "index-access",
+        E::HeadersDiffer { .. } => "torch-build",
         E::IndexDir { .. }
         | E::NoProject { .. }
         | E::NoWheel { .. }

@@ -6,13 +6,16 @@ use std::path::Path;
 use kiln_cuda::{ArchRequest, CudaToolkit, NATIVE, ToolkitError, unusable_letter};
 use kiln_format::{MajorMinor, Version};
 use kiln_toolchain::discover::{Candidate, KitKind, View, find, identity};
-use kiln_toolchain::{Catalog, CudaToolkit as CatalogToolkit, CudaUse, Provisioner};
+use kiln_toolchain::{Availability, Catalog, CudaToolkit as CatalogToolkit, CudaUse, Error as ToolchainError, Part, Provisioner};
 use thiserror::Error;
 
 use crate::build_error::BuildError;
 
 /// The option that names a toolkit's directory.
 pub const OPTION: &str = "--cuda-from";
+
+/// What toolkits that are fetched by themselves serve beside compiling: kernels without torch, and those with it.
+pub const FETCHED: [&[CudaUse]; 2] = [&[], &[CudaUse::TorchHeaders]];
 
 /// The CUDA toolkits that a build can have.
 #[derive(Clone, Copy)]
@@ -94,11 +97,25 @@ impl CudaToolkits<'_> {
         self.catalog.cuda(&Version::from(release), platform).filter(|_| self.named.is_none())
     }
 
+    /// Whether [`CudaToolkits::toolkit`] would fetch wheels for a release, or has them; none for a toolkit of the machine.
+    ///
+    /// # Errors
+    /// Those with which a fetch would end.
+    pub fn would_provide(&self, wanted: &Wanted<'_>) -> Result<Option<(Version, Availability)>, BuildError> {
+        let Some(known) = self.in_catalog(wanted.release, wanted.platform) else { return Ok(None) };
+        let (name, parts) = CudaToolkit::wheel_tree(self.catalog, known, &compiling(&wanted.uses));
+        let availability = self.provisioner.would_assemble(&name, &parts).map_err(|error| offline(error, known, wanted))?;
+        Ok(Some((known.version.clone(), availability)))
+    }
+
     fn of_wheels(&self, known: &CatalogToolkit, wanted: &Wanted<'_>) -> Result<CudaToolkit, BuildError> {
-        let uses: Vec<CudaUse> = [CudaUse::Compile].into_iter().chain(wanted.uses.iter().copied()).collect();
+        let uses = compiling(&wanted.uses);
         match wanted.fetch {
             false => Ok(CudaToolkit::to_fetch(self.provisioner, known, &uses)),
-            true => CudaToolkit::fetched(self.provisioner, known, &uses),
+            true => match CudaToolkit::fetched(self.provisioner, known, &uses) {
+                Err(BuildError::Toolchain(error)) => Err(offline(error, known, wanted).into()),
+                toolkit => toolkit,
+            },
         }
     }
 
@@ -135,6 +152,26 @@ impl CudaToolkits<'_> {
             found.retain(|kit| kit.root == dir);
         }
         found
+    }
+}
+
+/// Name and parts of the tree of a toolkit out of wheels; none for a release that the catalog lacks.
+pub fn wheel_tree(catalog: &Catalog, version: &Version, platform: &str, uses: &[CudaUse]) -> Option<(String, Vec<Part>)> {
+    Some(CudaToolkit::wheel_tree(catalog, catalog.cuda(version, platform)?, &compiling(uses)))
+}
+
+/// What compiles, and what `uses` need beside it.
+fn compiling(uses: &[CudaUse]) -> Vec<CudaUse> {
+    [CudaUse::Compile].into_iter().chain(uses.iter().copied()).collect()
+}
+
+/// What fetches a toolkit by itself, if that is what `error` asks for; headers for torch and what compiles are fetched so.
+fn offline(error: ToolchainError, known: &CatalogToolkit, wanted: &Wanted<'_>) -> ToolchainError {
+    match error {
+        ToolchainError::Offline { what, .. } if FETCHED.iter().any(|uses| wanted.uses == *uses) => {
+            ToolchainError::Offline { what, command: format!("kiln toolchain fetch cuda=={}", known.version.major_minor()) }
+        }
+        error => error,
     }
 }
 

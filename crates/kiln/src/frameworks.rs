@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_backend::{Framework, TorchFramework, TvmFfiFramework};
+use kiln_format::variant::Compute;
 use kiln_format::{Build, MajorMinor, OpsId, Version};
-use kiln_toolchain::{Availability, Error, Provider, Provisioner, Terms, TorchToolchain, TvmFfiToolchain};
+use kiln_toolchain::{Availability, Error, Provider, Provisioner, StandIn, Terms, TorchToolchain, TvmFfiToolchain};
 
 use crate::matrix::{Kind, Selected};
 
@@ -20,8 +21,8 @@ pub enum TorchSource {
 /// What a variant is compiled against.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrameworkUse {
-    /// This release of torch.
-    Torch(Version),
+    /// This release of torch, in the build for this compute.
+    Torch(Version, Compute),
     /// A tvm-ffi of this minor version.
     TvmFfi(MajorMinor),
 }
@@ -32,7 +33,10 @@ impl FrameworkUse {
         match selected.kind {
             Kind::Noarch => None,
             Kind::TvmFfi(minor) => Some(Self::TvmFfi(minor)),
-            Kind::Torch | Kind::TorchStable(_) => selected.torch().map(|torch| Self::Torch(torch.release)),
+            Kind::Torch | Kind::TorchStable(_) => {
+                let row = selected.row.as_ref()?;
+                Some(Self::Torch(row.release.clone(), row.compute))
+            }
         }
     }
 }
@@ -72,6 +76,8 @@ pub struct Provided<'a> {
     pub identity: &'a str,
     /// The terms under which its files come.
     pub terms: &'a [Terms],
+    /// The build of torch that its headers stand in for, if it is another one.
+    pub stand_in: Option<&'a StandIn>,
 }
 
 /// A framework that a build would find.
@@ -88,7 +94,8 @@ pub struct FoundFramework {
 /// The frameworks of one build, each with its headers.
 #[derive(Clone, Debug, Default)]
 pub struct Frameworks {
-    torch: BTreeMap<Version, TorchToolchain>,
+    /// By release, and by compute where that makes a difference; one without serves all that have none of their own.
+    torch: BTreeMap<(Version, Option<Compute>), TorchToolchain>,
     tvm_ffi: BTreeMap<MajorMinor, TvmFfiToolchain>,
 }
 
@@ -102,13 +109,12 @@ impl Frameworks {
         let mut frameworks = Self::default();
         for used in uses {
             match used {
-                FrameworkUse::Torch(release) => {
+                FrameworkUse::Torch(release, compute) => {
                     let toolchain = match source.torch {
                         TorchSource::System(toolchain) => (**toolchain).clone(),
-                        TorchSource::Wheels if fetch => provisioner.torch(release, platform)?,
-                        TorchSource::Wheels => provisioner.planned_torch(release, platform)?,
+                        TorchSource::Wheels => provisioner.torch_for(release, *compute, platform, fetch)?,
                     };
-                    frameworks = frameworks.with_torch(release.clone(), toolchain);
+                    frameworks.torch.insert((release.clone(), Some(*compute)), toolchain);
                 }
                 FrameworkUse::TvmFfi(minor) => {
                     let release = source.tvm_ffi_release(*minor)?;
@@ -127,12 +133,16 @@ impl Frameworks {
     /// Those of a fetch.
     pub fn would_provide(&self, source: &FrameworkSource<'_>) -> Result<Vec<FoundFramework>, Error> {
         let mut all = Vec::new();
-        for (release, toolchain) in &self.torch {
+        for ((release, compute), toolchain) in &self.torch {
+            let compute = compute.unwrap_or(Compute::Cpu);
             let availability = match source.torch {
                 TorchSource::System(_) => None,
-                TorchSource::Wheels => Some(source.provisioner.would_provide_torch(release, source.platform)?),
+                TorchSource::Wheels => Some(source.provisioner.would_provide_torch(release, compute, source.platform)?),
             };
-            all.push(FoundFramework { name: "torch", release: toolchain.version.clone(), availability });
+            let found = FoundFramework { name: "torch", release: toolchain.version.clone(), availability };
+            if !all.contains(&found) {
+                all.push(found);
+            }
         }
         for TvmFfiToolchain { version, .. } in self.tvm_ffi.values() {
             let availability = Some(source.provisioner.would_provide_tvm_ffi(version, source.platform)?);
@@ -146,9 +156,9 @@ impl Frameworks {
         let file_name = selected.variant.extension_name(ops_id)?;
         let ops_id = ops_id.to_string();
         match FrameworkUse::of(selected)? {
-            FrameworkUse::Torch(release) => {
+            FrameworkUse::Torch(release, compute) => {
                 let stable_abi = build.stable_abi_for(selected.backend).map(|version| version.value.clone());
-                Some(Box::new(TorchFramework { toolchain: self.torch.get(&release)?.clone(), stable_abi, ops_id, file_name }))
+                Some(Box::new(TorchFramework { toolchain: self.torch(release, compute)?.clone(), stable_abi, ops_id, file_name }))
             }
             FrameworkUse::TvmFfi(minor) => {
                 Some(Box::new(TvmFfiFramework { toolchain: self.tvm_ffi.get(&minor)?.clone(), ops_id, file_name }))
@@ -159,13 +169,13 @@ impl Frameworks {
     /// The toolchain that `selected` is compiled against.
     pub fn provided(&self, selected: &Selected) -> Option<Provided<'_>> {
         match FrameworkUse::of(selected)? {
-            FrameworkUse::Torch(release) => {
-                let TorchToolchain { version, provider, identity, terms, .. } = self.torch.get(&release)?;
-                Some(Provided { name: "torch", version, provider, identity, terms })
+            FrameworkUse::Torch(release, compute) => {
+                let TorchToolchain { version, provider, identity, terms, stand_in, .. } = self.torch(release, compute)?;
+                Some(Provided { name: "torch", version, provider, identity, terms, stand_in: stand_in.as_ref() })
             }
             FrameworkUse::TvmFfi(minor) => {
                 let TvmFfiToolchain { version, provider, identity, terms, .. } = self.tvm_ffi.get(&minor)?;
-                Some(Provided { name: "tvm-ffi", version, provider, identity, terms })
+                Some(Provided { name: "tvm-ffi", version, provider, identity, terms, stand_in: None })
             }
         }
     }
@@ -173,8 +183,27 @@ impl Frameworks {
     /// The same with this torch, for the variants of `release`.
     #[must_use]
     pub fn with_torch(mut self, release: Version, toolchain: TorchToolchain) -> Self {
-        self.torch.insert(release, toolchain);
+        self.torch.insert((release, None), toolchain);
         self
+    }
+
+    fn torch(&self, release: Version, compute: Compute) -> Option<&TorchToolchain> {
+        let own = (release.clone(), Some(compute));
+        self.torch.get(&own).or_else(|| self.torch.get(&(release, None)))
+    }
+
+    /// What is to be said of builds of torch that stand in for others without having been compared with them, each once.
+    pub fn uncompared(&self) -> Vec<String> {
+        let say = |toolchain: &TorchToolchain| {
+            let stand_in = toolchain.stand_in.as_ref().filter(|stand_in| stand_in.compared.is_none())?;
+            let (version, build) = (&toolchain.version, &stand_in.build);
+            Some(format!(
+                "headers of another build of torch {version} stand in for those of {version}+{build}, without having been compared: \
+                 `--torch-index URL` names an index that has it, and `kiln toolchain add torch=={version}+{build}` pins it"
+            ))
+        };
+        let said: BTreeSet<String> = self.torch.values().filter_map(say).collect();
+        said.into_iter().collect()
     }
 
     /// The same with this tvm-ffi, for the variants of its minor version.

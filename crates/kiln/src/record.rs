@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::small_file;
 use kiln_format::excerpt;
+use kiln_toolchain::StandIn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
@@ -55,7 +56,7 @@ pub struct VariantRecord {
 }
 
 /// One part of a toolchain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ToolchainRecord {
     /// Where it came from: `wheel`, `system`, `python`.
@@ -68,6 +69,44 @@ pub struct ToolchainRecord {
     /// the result.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub licenses: BTreeMap<String, String>,
+    /// File name of the wheel that headers came from, with the local part of the build; none for what is no single wheel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wheel: Option<String>,
+    /// The build that its headers stood in for, where the variant's own build was not at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_in_for: Option<StandInRecord>,
+}
+
+/// A build of torch for which the headers of another one stood in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct StandInRecord {
+    /// The local part of its version, such as `cu126`.
+    pub build: String,
+    /// Whether its headers were compared with those that were used, and only generated ones differ.
+    pub compared: bool,
+    /// File name of its wheel, where it was compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wheel: Option<String>,
+    /// Sha256 of that wheel's `RECORD`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record_sha256: Option<String>,
+    /// The generated headers that differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generated: Vec<String>,
+}
+
+impl From<&StandIn> for StandInRecord {
+    fn from(stand_in: &StandIn) -> Self {
+        let compared = stand_in.compared.as_ref();
+        Self {
+            build: stand_in.build.clone(),
+            compared: compared.is_some(),
+            wheel: compared.map(|compared| compared.wheel.clone()),
+            record_sha256: compared.map(|compared| compared.record_sha256.clone()),
+            generated: compared.map(|compared| compared.generated.clone()).unwrap_or_default(),
+        }
+    }
 }
 
 /// The arguments of one step, with roots in place of directories (`{project}/cpu/relu.cpp`).
@@ -245,8 +284,12 @@ mod tests {
     use super::*;
 
     fn record(id: &str) -> VariantRecord {
-        let cxx =
-            ToolchainRecord { provider: "system".into(), version: "g++ 12.2.0".into(), identity: "ab".into(), licenses: BTreeMap::new() };
+        let cxx = ToolchainRecord {
+            provider: "system".into(),
+            version: "g++ 12.2.0".into(),
+            identity: "ab".into(),
+            ..ToolchainRecord::default()
+        };
         VariantRecord {
             id: id.into(),
             backend: "cpu".into(),
@@ -364,5 +407,26 @@ mod tests {
         for stage in Stage::ALL {
             assert_eq!(serde_json::to_value(stage).unwrap(), stage.as_str());
         }
+    }
+
+    #[test]
+    fn a_build_that_stands_in_is_told() {
+        use kiln_toolchain::ComparedHeaders;
+        let compared = ComparedHeaders {
+            wheel: "torch-2.11.0+cu126.whl".to_owned(),
+            record_sha256: "ab".to_owned(),
+            same: 9000,
+            generated: vec!["ATen/cuda/CUDAConfig.h".to_owned()],
+            differing: Vec::new(),
+        };
+        let shown = |compared: Option<ComparedHeaders>| {
+            let stand_in = StandIn { build: "cu126".to_owned(), compared };
+            serde_json::to_string(&StandInRecord::from(&stand_in)).unwrap()
+        };
+        assert_eq!(shown(None), r#"{"build":"cu126","compared":false}"#);
+        assert_eq!(
+            shown(Some(compared)),
+            r#"{"build":"cu126","compared":true,"wheel":"torch-2.11.0+cu126.whl","record-sha256":"ab","generated":["ATen/cuda/CUDAConfig.h"]}"#
+        );
     }
 }

@@ -153,6 +153,7 @@ fn toolchain(release: &Version) -> TorchToolchain {
         terms: Vec::new(),
         identity: release.to_string(),
         cxx_level: CxxLevel::Gnu20,
+        stand_in: None,
     }
 }
 

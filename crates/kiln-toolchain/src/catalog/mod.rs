@@ -4,6 +4,7 @@
 //! digests, never a place to fetch them from: that is what the index at use says.
 
 mod cuda;
+mod flavour;
 mod headers;
 mod pin;
 #[cfg(test)]
@@ -23,8 +24,10 @@ use crate::error::Error;
 use crate::part::{Part, WheelPin};
 
 pub use self::cuda::{CudaMembers, CudaToolkit, CudaUse};
+pub use self::flavour::{TorchBuild, torch_build_serves, torch_local_for};
 pub use self::headers::{HeaderLibrary, cutlass_version};
 pub use self::torch::TorchRelease;
+pub(crate) use self::torch::shown;
 pub use self::tvm_ffi::TvmFfiRelease;
 
 /// The catalog that is compiled in.
@@ -101,11 +104,12 @@ impl Catalog {
         Ok(Self { releases, tvm_ffi, cuda, cuda_members, headers })
     }
 
-    /// The same with the releases that a lock file pins. They stand in place of those for the same version and platform.
+    /// The same with the releases that a lock file pins. They stand in place of those for the same version, local part and platform.
     #[must_use]
     pub fn with_locked(mut self, lock: &Lock) -> Self {
         for torch in lock.torch().iter().map(TorchRelease::from) {
-            let same = |known: &TorchRelease| (&known.version, &known.platform) == (&torch.version, &torch.platform);
+            let same =
+                |known: &TorchRelease| (&known.version, &known.platform, known.local()) == (&torch.version, &torch.platform, torch.local());
             if self.releases.iter().any(|known| same(known) && known.wheel == torch.wheel) {
                 // Its names are at hand.
                 continue;
@@ -113,25 +117,37 @@ impl Catalog {
             self.releases.retain(|known| !same(known));
             self.releases.push(torch);
         }
-        self.releases.sort_by(|a, b| (&a.version, &a.platform).cmp(&(&b.version, &b.platform)));
+        self.releases.sort_by(|a, b| (&a.version, &a.platform, a.local()).cmp(&(&b.version, &b.platform, b.local())));
         self
     }
 
-    /// All releases of torch, by ascending version, then platform.
+    /// All releases of torch, by ascending version, then platform, then local part of the version, those without one first.
     pub fn releases(&self) -> &[TorchRelease] {
         &self.releases
     }
 
-    /// The release `version` of torch for `platform`.
+    /// The release `version` of torch for `platform`: the build without a local part of its version, or else the first of those that
+    /// have one.
     ///
     /// # Errors
     /// [`Error::UnknownTorch`] with what there is for the platform.
     pub fn torch(&self, version: &Version, platform: &str) -> Result<&TorchRelease, Error> {
-        self.releases.iter().find(|release| release.version == *version && release.platform == platform).ok_or_else(|| {
-            let known = self.releases.iter().filter(|release| release.platform == platform);
-            let known = known.map(|release| release.version.to_string()).collect();
-            Error::UnknownTorch { version: version.to_string(), platform: platform.to_owned(), known }
-        })
+        let mut of_release = self.releases.iter().filter(|release| release.version == *version && release.platform == platform);
+        of_release.next().ok_or_else(|| self.unknown_torch(version, None, platform))
+    }
+
+    /// The build of `version` of torch for `platform` with just this local part of its version, such as `cu126`, or with none.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTorch`] with what there is for the platform.
+    pub fn torch_build(&self, version: &Version, local: Option<&str>, platform: &str) -> Result<&TorchRelease, Error> {
+        let is_it = |release: &&TorchRelease| (&release.version, release.platform.as_str(), release.local()) == (version, platform, local);
+        self.releases.iter().find(is_it).ok_or_else(|| self.unknown_torch(version, local, platform))
+    }
+
+    fn unknown_torch(&self, version: &Version, local: Option<&str>, platform: &str) -> Error {
+        let known = self.releases.iter().filter(|release| release.platform == platform).map(TorchRelease::shown).collect();
+        Error::UnknownTorch { version: torch::shown(version, local), platform: platform.to_owned(), known }
     }
 
     /// All releases of tvm-ffi, by ascending version, then platform.

@@ -170,3 +170,11 @@ fn later_releases_of_tvm_ffi_have_what_earlier_ones_had() {
         assert!(!library.offers("TVMFFINoSuchName"));
     }
 }
+
+#[test]
+fn names_of_a_release_take_little_room() {
+    for release in Catalog::embedded().unwrap().releases() {
+        let size = crate::names::catalog_file(&release.names).unwrap().len();
+        assert!((1..=300_000).contains(&size), "`{}` has {size} bytes", release.names);
+    }
+}

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::pin::{checked, no};
 use crate::error::Error;
+use crate::index::WheelName;
 use crate::names::LibraryExports;
 use crate::part::WheelPin;
 use crate::toolchain::CxxLevel;
@@ -64,6 +65,16 @@ pub(super) struct RawTorch {
 }
 
 impl TorchRelease {
+    /// The local part of the wheel's version, such as `cu126`, where it has one.
+    pub fn local(&self) -> Option<&str> {
+        WheelName::parse(&self.wheel.file)?.local
+    }
+
+    /// Its version with the local part: `2.11.0+cu126`.
+    pub fn shown(&self) -> String {
+        shown(&self.version, self.local())
+    }
+
     /// What its libraries export, in link order.
     ///
     /// # Errors
@@ -71,6 +82,11 @@ impl TorchRelease {
     pub fn exports(&self) -> Result<Vec<LibraryExports>, Error> {
         crate::names::of_catalog(&self.names)
     }
+}
+
+/// A version with its local part.
+pub(crate) fn shown(version: &Version, local: Option<&str>) -> String {
+    local.map_or_else(|| version.to_string(), |local| format!("{version}+{local}"))
 }
 
 /// Checks one entry.

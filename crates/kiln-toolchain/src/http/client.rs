@@ -153,7 +153,7 @@ impl<'a> Client<'a> {
             let received = self.received.fetch_add(read as u64, Ordering::Relaxed) + read as u64;
             let expected = self.expected.load(Ordering::Relaxed).max(received);
             self.tell(FetchEvent::Bytes { what: self.what.clone(), received, expected });
-            sink(piece).map_err(|cause| HttpFault::Local(format!("cannot keep the answer: {cause}")).at(url))?;
+            sink(piece).map_err(|cause| HttpFault::unkept(&cause).at(url))?;
         }
         if announced.is_none_or(|announced| announced == got) {
             // Only a body that was read to its end gives its connection back for the next request.
@@ -256,7 +256,10 @@ fn redirected(from: &Url, headers: &Headers) -> Result<Url, HttpError> {
     let protocol = |reason: &str| HttpFault::Protocol(reason.to_owned()).at(from);
     let location = headers.location.as_deref().ok_or_else(|| protocol("a redirect that leads nowhere"))?;
     let mut to = from.join(location).map_err(|_| protocol("a redirect to something that is no address"))?;
-    if !matches!(to.scheme(), "http" | "https") || (from.scheme() == "https" && to.scheme() == "http") {
+    if !matches!(to.scheme(), "http" | "https") {
+        return Err(protocol("a redirect to an address that is neither `https:` nor `http:`"));
+    }
+    if from.scheme() == "https" && to.scheme() == "http" {
         return Err(protocol("a redirect to an address without TLS"));
     }
     let _ = to.set_username("");

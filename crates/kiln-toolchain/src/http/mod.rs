@@ -148,6 +148,9 @@ pub enum HttpFault {
     /// A file of this machine cannot be read. Holds the cause.
     #[error("{0}")]
     Local(String),
+    /// What came cannot be kept. Holds the kind and the text of the cause.
+    #[error("cannot keep the answer: {1}")]
+    Unkept(std::io::ErrorKind, String),
     /// The network may not be used.
     #[error("`--offline` forbids to fetch it")]
     Offline,
@@ -160,6 +163,11 @@ pub enum HttpFault {
 }
 
 impl HttpFault {
+    /// The fault of an answer that cannot be kept.
+    pub(crate) fn unkept(cause: &std::io::Error) -> Self {
+        Self::Unkept(cause.kind(), cause.to_string())
+    }
+
     /// The error of this fault at `url`.
     pub fn at(self, url: &::url::Url) -> HttpError {
         HttpError { url: redacted(url), fault: self, retry_after: None }
@@ -171,7 +179,9 @@ impl HttpFault {
             Self::Connection(_) | Self::Stalled | Self::Slow | Self::Truncated { .. } => true,
             Self::Proxy(status) => status.is_none_or(|status| status >= 500),
             Self::Status(status) => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
-            Self::Tls(_) | Self::Changed(_) | Self::Short(_) | Self::Local(_) | Self::Offline | Self::Protocol(_) => false,
+            Self::Tls(_) | Self::Changed(_) | Self::Short(_) | Self::Local(_) | Self::Unkept(..) | Self::Offline | Self::Protocol(_) => {
+                false
+            }
         }
     }
 

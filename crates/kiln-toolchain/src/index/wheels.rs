@@ -14,6 +14,8 @@ pub(crate) struct WheelName<'f> {
     pub(crate) public: &'f str,
     /// The local part of the version, such as `cu126`.
     pub(crate) local: Option<&'f str>,
+    /// The build number and what follows it, where the name has a build tag: of builds that are alike in all else the last counts.
+    pub(crate) build: Option<(u64, &'f str)>,
     /// The Python tag, such as `cp313`.
     pub(crate) python: &'f str,
     /// The ABI tag.
@@ -26,17 +28,16 @@ impl<'f> WheelName<'f> {
     /// Reads a file name.
     pub(crate) fn parse(file: &'f str) -> Option<Self> {
         let parts: Vec<&str> = file.strip_suffix(".whl")?.split('-').collect();
-        let (project, version, python, abi, platform) = match parts.as_slice() {
-            [project, version, python, abi, platform] | [project, version, _, python, abi, platform] => {
-                (project, version, python, abi, platform)
-            }
+        let (project, version, build, python, abi, platform) = match parts.as_slice() {
+            [project, version, python, abi, platform] => (project, version, None, python, abi, platform),
+            [project, version, build, python, abi, platform] => (project, version, Some(build_tag(build)?), python, abi, platform),
             _ => return None,
         };
         let (public, local) = match version.split_once('+') {
             Some((public, local)) => (public, Some(local)),
             None => (*version, None),
         };
-        (!project.is_empty() && !public.is_empty()).then_some(Self { project, public, local, python, abi, platform })
+        (!project.is_empty() && !public.is_empty()).then_some(Self { project, public, local, build, python, abi, platform })
     }
 
     /// What the wheel is for, in the catalog's words; none for a platform that Kiln does not know.
@@ -57,6 +58,12 @@ impl<'f> WheelName<'f> {
         let (major, minor) = digits.split_at_checked(1).unwrap_or_default();
         (!self.abi.ends_with('t'), major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
     }
+}
+
+/// A build tag: it begins with a digit (PEP 427).
+fn build_tag(text: &str) -> Option<(u64, &str)> {
+    let (number, rest) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
+    Some((number.parse().ok()?, rest))
 }
 
 /// The wheel of `project` for `system` (such as `linux-x86_64`) with this release and local part; without a local part one
@@ -103,7 +110,7 @@ pub(crate) fn choose<'f>(files: &'f Files, wheel: &WantedWheel<'_>) -> Result<(&
     };
     let chosen = here.into_iter().filter(|(name, ..)| name.local.map(normalized_local) == local);
     // Names are compared last, so that the choice does not hang on the order of a page.
-    let best = chosen.max_by_key(|(name, file, listed)| (listed.yanked.is_none(), name.interpreter(), *file));
+    let best = chosen.max_by_key(|(name, file, listed)| (listed.yanked.is_none(), name.interpreter(), name.build, *file));
     best.map(|(_, file, listed)| (*file, *listed)).ok_or_else(|| format!("does not list `{project}` {shown} for {system}"))
 }
 
@@ -144,6 +151,18 @@ mod tests {
         for none in ["torch-2.13.0.tar.gz", "torch.whl", "torch-2.13.0-cp313.whl", "-1-cp39-abi3-any.whl", "a-b-c-d-e-f-g.whl"] {
             assert_eq!(WheelName::parse(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn the_last_build_counts() {
+        let name = |build: &str| format!("torch-2.13.0{build}-cp313-cp313-manylinux_2_28_x86_64.whl");
+        let names = [name("-9"), name(""), name("-10"), name("-10a"), name("-b1"), format!("!{}", name("-11"))];
+        let files = files(&names.each_ref().map(String::as_str));
+        let release = Version::parse("2.13.0").unwrap();
+        let wanted = WantedWheel { project: "torch", release: &release, local: None, system: "linux-x86_64" };
+        assert_eq!(super::choose(&files, &wanted).unwrap().0, name("-10a"));
+        assert_eq!(WheelName::parse(&name("-b1")), None);
+        assert_eq!(WheelName::parse(&name("-10a")).unwrap().build, Some((10, "a")));
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Provisioner<'_> {
                 continue;
             }
             if repair {
-                self.store.remove_names(&digest)?;
+                self.store.discard_names(&digest)?;
                 let release = self.catalog.releases().iter().find(|release| release.locked && release.names == digest);
                 release.map_or(Ok(()), |release| self.told(|| self.restore_names(release)))?;
             }
@@ -173,11 +173,10 @@ impl Provisioner<'_> {
             }
         }
         for digest in self.store.all_names().into_iter().filter(|digest| !names.contains(digest)) {
-            let bytes = self.store.names_size(&digest);
-            if !dry_run {
-                self.store.remove_names(&digest)?;
+            match self.store.remove_names(&digest, dry_run)? {
+                Some(removal) => collected.removed.push(removal),
+                None => collected.in_use.push(format!("names/{digest}")),
             }
-            collected.removed.push(Removal { id: format!("names/{digest}"), bytes });
         }
         collected.removed.extend(self.store.sweep(dry_run)?);
         Ok(collected)

@@ -1,6 +1,7 @@
 //! Pinning releases that the catalog does not know, and making again what such a pin stands for.
 
 use std::path::Path;
+use std::sync::PoisonError;
 
 use data_encoding::HEXLOWER;
 use kiln_format::Version;
@@ -9,7 +10,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{Provisioner, torch_part, torch_tree};
-use crate::catalog::TorchRelease;
+use crate::catalog::{TorchRelease, shown};
 use crate::error::Error;
 use crate::event::FetchEvent;
 use crate::http::Client;
@@ -40,7 +41,7 @@ pub struct PinnedTorch {
 }
 
 impl Provisioner<'_> {
-    /// The releases of torch that the index offers for `platform`, by ascending version. Pre-releases are none.
+    /// The releases of torch that the indexes offer for `platform`, by ascending version. Pre-releases are none.
     ///
     /// # Errors
     /// [`Error::Offline`], and those of a request.
@@ -48,7 +49,12 @@ impl Provisioner<'_> {
         self.told(|| {
             let network = self.online("the list of torch releases", "kiln toolchain update")?;
             let client = self.client(&network, "torch".to_owned());
-            Ok(offers(&index::files(&client, &network.index, "torch")?, platform))
+            let mut files = index::files(&client, &network.index, "torch")?;
+            if let Some(index) = &network.torch_index {
+                // What both list is counted once.
+                files.extend(index::files(&client, index, "torch")?);
+            }
+            Ok(offers(&files, platform))
         })
     }
 
@@ -59,9 +65,7 @@ impl Provisioner<'_> {
     /// [`Error::NoWheel`] for a release that the index does not have for `platform`; [`Error::Unvouched`] when the wheel is not what the
     /// index says; [`Error::Offline`]; those of a fetch and of the store, and [`Error::Make`] for a wheel that is no torch.
     pub fn pin_torch(&self, version: &Version, local: Option<&str>, platform: &str) -> Result<PinnedTorch, Error> {
-        if local.is_none()
-            && let Ok(known) = self.catalog.torch(version, platform)
-        {
+        if let Ok(known) = self.catalog.torch_build(version, local, platform) {
             return Ok(PinnedTorch { locked: self.locked(known)?, vouched: true });
         }
         self.told(|| self.read_torch(version, local, platform))
@@ -80,10 +84,14 @@ impl Provisioner<'_> {
     }
 
     fn read_torch(&self, version: &Version, local: Option<&str>, platform: &str) -> Result<PinnedTorch, Error> {
-        let what = format!("torch {version} ({platform})");
-        let network = self.online(&what, &format!("kiln toolchain add torch=={version}"))?;
+        let shown = shown(version, local);
+        let what = format!("torch {shown} ({platform})");
+        let command = format!("kiln toolchain add torch=={shown}");
+        let network = self.online(&what, &command)?;
         let wanted = WantedWheel { project: "torch", release: version, local, system: platform };
-        let FoundWheel { file, listed, index } = network.find_wheel(&wanted, self.options.retry, self.events, self.interrupt.clone())?;
+        let FoundWheel { file, listed, index } = network
+            .find_wheel(&wanted, self.options.retry, self.options.offline, self.events, self.interrupt.clone())
+            .map_err(|error| if error.is_offline() { Error::Offline { what: what.clone(), command: command.clone() } } else { error })?;
         let lock = self.lock(&self.store.lock_file(&format!("pin-{file}")), &what)?;
         let work = self.store.scratch(&format!("pin-{file}"), &lock)?;
         let client = self.client(&network, what.clone());
@@ -94,7 +102,7 @@ impl Provisioner<'_> {
             let reason = format!("it is torch {found} for {at}, not {version} for {platform}");
             return Err(Error::Make(make_catalog::MakeError { wheel: file, reason }));
         }
-        let names = self.store.put_names(&made.names_file)?;
+        let names = self.keep_names(&made.names_file)?;
         let release = TorchRelease { names, locked: true, ..made.release };
         self.take_from(&release, &listed.url, &client, &work.path().join(&release.wheel.file))?;
         let locations = Locations::new(&self.options.cache_dir, &index);
@@ -110,8 +118,8 @@ impl Provisioner<'_> {
         if !release.locked || self.store.names(&release.names).is_some() {
             return Ok(());
         }
-        let what = format!("torch {} ({})", release.version, release.platform);
-        let network = self.online(&what, &format!("kiln toolchain fetch torch=={}", release.version))?;
+        let what = format!("torch {} ({})", release.shown(), release.platform);
+        let network = self.online(&what, &format!("kiln toolchain fetch torch=={}", release.shown()))?;
         let lock = self.lock(&self.store.lock_file(&format!("pin-{}", release.wheel.file)), &what)?;
         if self.store.names(&release.names).is_some() {
             return Ok(());
@@ -121,7 +129,7 @@ impl Provisioner<'_> {
         client.tell(FetchEvent::Started { what: what.clone() });
         let url = self.find_pinned(&release.wheel, &network, &client)?;
         let made = read_whole(&client, &url, &release.wheel.file, Some(&release.wheel.sha256), work.path())?;
-        let names = self.store.put_names(&made.names_file)?;
+        let names = self.keep_names(&made.names_file)?;
         if names != release.names || made.release.wheel != release.wheel {
             return Err(Error::LockDiffers { version: release.version.to_string(), platform: release.platform.clone() });
         }
@@ -129,6 +137,19 @@ impl Provisioner<'_> {
         let traffic = client.traffic();
         client.tell(FetchEvent::Finished { what, bytes: traffic.bytes, requests: traffic.requests });
         Ok(())
+    }
+
+    /// Keeps a names file, which no other process removes for as long as this provisioner lives.
+    fn keep_names(&self, content: &[u8]) -> Result<String, Error> {
+        let digest = HEXLOWER.encode(&Sha256::digest(content));
+        let mut mark = self.store.mark_used(&digest);
+        self.store.put_names(content)?;
+        if mark.is_none() {
+            // The store itself is new.
+            mark = self.store.mark_used(&digest);
+        }
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).extend(mark);
+        Ok(digest)
     }
 
     /// Puts the tree of a release into the store, out of a whole copy of its wheel.
@@ -143,12 +164,12 @@ impl Provisioner<'_> {
         }
         let WheelPin { file, size, sha256, record_sha256, .. } = &release.wheel;
         let pin = Pin { file, size: *size, sha256, record_sha256 };
-        let mark = info.clone();
-        self.store.create(info, &lock, |tree| {
+        let _mark = self.store.mark_used(&info.id());
+        self.store.create(info.clone(), &lock, |tree| {
             let mut source = Source::new(client, url.clone(), pin, copy.to_owned()).with_copy()?;
             Self::unpack(&part, &mut source, tree)
         })?;
-        self.find(&mark);
+        self.find(&info);
         Ok(())
     }
 

@@ -1,13 +1,15 @@
 //! Whether a toolchain would be provided, asked without fetching it.
 
 use kiln_format::Version;
+use kiln_format::variant::Compute;
 
-use super::{Item, Provisioner};
+use super::{Item, Provisioner, part_item};
 use crate::error::Error;
-use crate::http::{Client, HttpError, HttpFault, IndexUrl, RetryPolicy};
+use crate::http::{Client, IndexUrl, RetryPolicy};
 use crate::index::{self, Locations};
 use crate::network::Network;
-use crate::part::Part;
+use crate::part::{Part, digest_of};
+use crate::store::TreeInfo;
 
 /// Where a toolchain would come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,13 +21,39 @@ pub enum Availability {
 }
 
 impl Provisioner<'_> {
-    /// Goes the way of [`Provisioner::torch`] up to the point where the wheel itself would be read: at most a page of the index and
+    /// Goes the way of [`Provisioner::torch_for`] up to the point where the wheel itself would be read: at most a page of the index and
     /// a byte of the wheel are fetched.
     ///
     /// # Errors
-    /// Those with which [`Provisioner::torch`] would end.
-    pub fn would_provide_torch(&self, version: &Version, platform: &str) -> Result<Availability, Error> {
-        self.would_provide(&Item::from(self.catalog.torch(version, platform)?))
+    /// Those with which [`Provisioner::torch_for`] would end.
+    pub fn would_provide_torch(&self, version: &Version, compute: Compute, platform: &str) -> Result<Availability, Error> {
+        let release = self.catalog.torch_for(version, compute, platform)?.release;
+        let availability = self.would_provide(&Item::from(release))?;
+        if !release.locked || self.store.names(&release.names).is_some() {
+            return Ok(availability);
+        }
+        // The list of names of a pinned release is made from its whole wheel.
+        let item = Item::from(release);
+        self.told(|| self.would_fetch(&item.part, &item.what, || self.forbidden(&item.what, &item.argument)))
+    }
+
+    /// The same for [`Provisioner::assemble`]: each wheel whose part is not in the store is looked for.
+    ///
+    /// # Errors
+    /// Those with which [`Provisioner::assemble`] would end.
+    pub fn would_assemble(&self, name: &str, parts: &[Part]) -> Result<Availability, Error> {
+        self.told(|| {
+            let info = TreeInfo::new(name.to_owned(), digest_of(parts), parts.to_vec());
+            if self.find(&info).is_some() {
+                return Ok(Availability::Stored);
+            }
+            let missing = self.missing(parts);
+            for part in &missing {
+                let own = part_item(part, name);
+                self.would_fetch(part, &own.what, || self.lacks(name, parts, &missing))?;
+            }
+            Ok(if missing.is_empty() { Availability::Stored } else { Availability::Listed })
+        })
     }
 
     /// The same for [`Provisioner::tvm_ffi`].
@@ -42,19 +70,20 @@ impl Provisioner<'_> {
             if self.find(info).is_some() {
                 return Ok(Availability::Stored);
             }
-            let forbidden = || self.forbidden(what, argument);
-            if self.options.offline && !(self.network)().is_ok_and(|network| network.has_local()) {
-                return Err(forbidden());
-            }
-            let _lock = self.lock(&self.store.lock_file(&info.id()), what)?;
-            let network = (self.network)()?;
-            let client = network.client(self.options.retry, self.options.offline, self.events, self.interrupt.clone(), what.clone());
-            self.see(part, &network, &client).map_err(|error| match error {
-                Error::Fetch { source: HttpError { fault: HttpFault::Offline, .. }, .. } => forbidden(),
-                error => error,
-            })?;
-            Ok(Availability::Listed)
+            let _lock = if self.is_cut_off() { None } else { Some(self.lock(&self.store.lock_file(&info.id()), what)?) };
+            self.would_fetch(part, what, || self.forbidden(what, argument))
         })
+    }
+
+    /// Sees that the wheel of a part could be fetched; `forbidden` is the error when the network may not be used.
+    fn would_fetch(&self, part: &Part, what: &str, forbidden: impl Fn() -> Error) -> Result<Availability, Error> {
+        if self.is_cut_off() {
+            return Err(forbidden());
+        }
+        let network = (self.network)()?;
+        let client = self.client(&network, what.to_owned());
+        self.see(part, &network, &client).map_err(|error| if error.is_offline() { forbidden() } else { error })?;
+        Ok(Availability::Listed)
     }
 
     /// Asks the package index for one page, once.

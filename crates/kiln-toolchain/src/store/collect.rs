@@ -64,8 +64,19 @@ impl Store {
         fs::metadata(self.root.join("names").join(digest)).map_or(0, |meta| meta.blocks().saturating_mul(512))
     }
 
+    /// Removes a names file unless a process uses it, as one does that has pinned a release and not written so yet; then the answer is
+    /// none.
+    pub(crate) fn remove_names(&self, digest: &str, dry_run: bool) -> Result<Option<Removal>, Error> {
+        let Some(_mark) = self.unused(digest)? else { return Ok(None) };
+        let removal = Removal { id: format!("names/{digest}"), bytes: self.names_size(digest) };
+        if !dry_run {
+            self.discard_names(digest)?;
+        }
+        Ok(Some(removal))
+    }
+
     /// Removes a names file.
-    pub(crate) fn remove_names(&self, digest: &str) -> Result<(), Error> {
+    pub(crate) fn discard_names(&self, digest: &str) -> Result<(), Error> {
         let path = self.root.join("names").join(digest);
         match fs::remove_file(&path) {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(Error::store("remove", &path)(cause)),
@@ -73,16 +84,21 @@ impl Store {
         }
     }
 
-    /// Removes the tree called `id` unless a process uses it; then the answer is none. It disappears at once and is taken apart after.
-    pub(crate) fn remove_unused(&self, id: &str, links: &mut Links, dry_run: bool) -> Result<Option<Removal>, Error> {
+    /// The mark of something that no process uses, locked; none if one does.
+    fn unused(&self, id: &str) -> Result<Option<File>, Error> {
         let mark = self.root.join("use").join(id);
         create_dirs(&self.root.join("use"))?;
         let file = File::options().write(true).create(true).truncate(false).open(&mark).map_err(Error::store("open", &mark))?;
         match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(cause)) => return Err(Error::store("lock", &mark)(cause)),
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(cause)) => Err(Error::store("lock", &mark)(cause)),
         }
+    }
+
+    /// Removes the tree called `id` unless a process uses it; then the answer is none. It disappears at once and is taken apart after.
+    pub(crate) fn remove_unused(&self, id: &str, links: &mut Links, dry_run: bool) -> Result<Option<Removal>, Error> {
+        let Some(_mark) = self.unused(id)? else { return Ok(None) };
         let tree = self.trees().join(id);
         let removal = Removal { id: id.to_owned(), bytes: links.removed(&tree) };
         if !dry_run {
@@ -99,12 +115,20 @@ impl Store {
     fn take_apart(&self, tree: &Path) -> Result<(), Error> {
         let work = self.root.join("work");
         create_dirs(&work)?;
-        let away = tempfile::Builder::new().prefix("removed-").tempdir_in(&work).map_err(Error::store("write to", &work))?;
-        match fs::rename(tree, away.path().join("tree")) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(Error::store("move", tree)(cause)),
-            _ => {}
+        loop {
+            let away = tempfile::Builder::new().prefix("removed-").tempdir_in(&work).map_err(Error::store("write to", &work))?;
+            match fs::rename(tree, away.path().join("tree")) {
+                // Another process that sweeps at the same time may have taken the empty directory away.
+                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && fs::symlink_metadata(tree).is_ok() => continue,
+                Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(Error::store("move", tree)(cause)),
+                _ => {}
+            }
+            // Or what is in it, which is the same to us.
+            return match away.close() {
+                Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(Error::store("remove", tree)(cause)),
+                _ => Ok(()),
+            };
         }
-        away.close().map_err(Error::store("remove", tree))
     }
 
     /// Removes what killed processes left: work directories whose lock nobody holds.

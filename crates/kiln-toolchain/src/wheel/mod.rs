@@ -174,9 +174,38 @@ pub(crate) fn is_record(name: &str) -> bool {
     name.strip_suffix(".dist-info/RECORD").is_some_and(|project| !project.is_empty() && !project.contains('/'))
 }
 
+/// Reads the `RECORD` of a wheel that nothing pins: what it says is what its index says.
+pub(crate) fn read_unpinned_record(source: &mut Source<'_>) -> Result<Vec<u8>, Error> {
+    let (file, size) = (source.pin().file, source.pin().size);
+    let tail = source.read_tail(Reading::default().tail(size))?;
+    let end = find_end(&tail, size).map_err(|cause| Error::zip(file, cause))?;
+    let limits = Limits::default();
+    if end.directory_size > limits.directory {
+        let reason = format!("its zip directory has {} bytes, more than {}", end.directory_size, limits.directory);
+        return Err(Error::WrongWheel { file: file.to_owned(), url: source.shown(), reason });
+    }
+    let directory = source.keep(end.directory_start..size)?;
+    let directory = usize::try_from(end.directory_size).ok().and_then(|len| directory.get(..len)).unwrap_or_default();
+    let members = parse_directory(directory, &end, &limits).map_err(|cause| Error::zip(file, cause))?;
+    Ok(fetch_record(source, &members)?.1)
+}
+
 /// Fetches `RECORD`, compares it with its pin and reads it; gives the directory that it lies in too. The terms beside it come along.
 fn read_record(source: &mut Source<'_>, members: &[Member]) -> Result<(Record, String), Error> {
     let (file, pin) = (source.pin().file, source.pin().record_sha256);
+    let refuse = |record: &str, reason: String| Error::Record { file: file.to_owned(), record: record.to_owned(), reason };
+    let (member, content) = fetch_record(source, members)?;
+    let dist_info = member.name.strip_suffix("RECORD").unwrap_or_default().to_owned();
+    let sha256 = HEXLOWER.encode(&Sha256::digest(&content));
+    if sha256 != pin {
+        return Err(refuse(&member.name, format!("has sha256 {sha256}, but the catalog pins {pin}")));
+    }
+    Ok((Record::parse(&member.name, &content).map_err(|reason| refuse(&member.name, reason))?, dist_info))
+}
+
+/// Fetches `RECORD`, and with it the terms beside it, for later.
+fn fetch_record<'m>(source: &mut Source<'_>, members: &'m [Member]) -> Result<(&'m Member, Vec<u8>), Error> {
+    let file = source.pin().file;
     let refuse = |record: &str, reason: String| Error::Record { file: file.to_owned(), record: record.to_owned(), reason };
     let mut found = members.iter().filter(|member| is_record(&member.name));
     let member = match (found.next(), found.next()) {
@@ -187,16 +216,11 @@ fn read_record(source: &mut Source<'_>, members: &[Member]) -> Result<(Record, S
     if member.size > MAX_RECORD {
         return Err(refuse(&member.name, format!("has {} bytes, more than {MAX_RECORD}", member.size)));
     }
-    let dist_info = member.name.strip_suffix("RECORD").unwrap_or_default().to_owned();
-    let wanted: Vec<&Member> = members.iter().filter(|other| *other == member || is_terms(&other.name, &dist_info)).collect();
+    let dist_info = member.name.strip_suffix("RECORD").unwrap_or_default();
+    let wanted: Vec<&Member> = members.iter().filter(|other| *other == member || is_terms(&other.name, dist_info)).collect();
     if let Some(run) = runs(&wanted).into_iter().find(|run| run.members.contains(&member)) {
         source.keep(run.range)?;
     }
     let extent = source.read(member.start..member.end)?;
-    let content = member.extract(&extent).map_err(|cause| Error::zip(file, cause))?;
-    let sha256 = HEXLOWER.encode(&Sha256::digest(&content));
-    if sha256 != pin {
-        return Err(refuse(&member.name, format!("has sha256 {sha256}, but the catalog pins {pin}")));
-    }
-    Ok((Record::parse(&member.name, &content).map_err(|reason| refuse(&member.name, reason))?, dist_info))
+    Ok((member, member.extract(&extent).map_err(|cause| Error::zip(file, cause))?))
 }

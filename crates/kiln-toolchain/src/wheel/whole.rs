@@ -23,6 +23,7 @@ const LARGEST: u64 = 8 << 30;
 pub(crate) fn fetch_whole(client: &Client<'_>, url: &Url, name: &str, copy: &Path) -> Result<(File, u64, String), Error> {
     let failed = |cause: crate::http::HttpError| match cause.fault {
         HttpFault::Changed(reason) => Error::Changed { file: name.to_owned(), reason },
+        HttpFault::Unkept(kind, reason) => Error::store("write", copy)(std::io::Error::new(kind, reason)),
         _ => Error::fetch(&format!("`{name}`"))(cause),
     };
     let mut file = File::options().read(true).write(true).create_new(true).open(copy).map_err(Error::store("create", copy))?;
@@ -74,7 +75,7 @@ fn stream(
             Some(response) => response,
             None => client.send(Request::new(url.clone()))?.1,
         };
-        let unkept = |cause: std::io::Error| HttpFault::Protocol(format!("cannot keep the answer: {cause}")).at(url);
+        let unkept = |cause: std::io::Error| HttpFault::unkept(&cause).at(url);
         file = File::options().read(true).write(true).create(true).truncate(true).open(copy).map_err(unkept)?;
         let mut hasher = Sha256::new();
         let size = client.copy(url, &mut response, LARGEST, |piece| {

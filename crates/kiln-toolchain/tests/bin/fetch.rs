@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         }
         Err(cause) => {
             say(format!("error {cause}"));
+            cause.hint().into_iter().for_each(|hint| say(format!("hint {hint}")));
             ExitCode::FAILURE
         }
     }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kiln_format::Level;
 use kiln_format::variant::{ArchFramework, Compute, Variant};
+use kiln_format::{Level, MajorMinor};
 
 use super::{BuildError, BuildOptions, Prepared, Services, cuda_release};
 use crate::call::check::Loadable;
-use crate::call::runtime::{Choice, RuntimeError, RuntimeFiles, of_minor};
+use crate::call::runtime::{Choice, RuntimeError, RuntimeFiles, of_minor, would_have};
 use crate::call::{Ended, Session, Wanted, Worker, find};
 use crate::check::{Remark, RemarkKind};
 use crate::event::Event;
@@ -56,14 +56,7 @@ pub(super) fn require(selected: &[Selected], options: &BuildOptions, services: &
 /// # Errors
 /// When it cannot be fetched.
 pub(super) fn runtime(selected: &[Selected], options: &BuildOptions, services: &Services<'_>) -> Result<Option<RuntimeFiles>, BuildError> {
-    let minor = selected.iter().filter(|selected| is_loadable(selected, options, services)).find_map(|selected| match &selected.variant {
-        Variant::Arch(arch) => match arch.framework {
-            ArchFramework::TvmFfi { version } => Some(version),
-            _ => None,
-        },
-        Variant::Noarch(_) => None,
-    });
-    let Some(minor) = minor.filter(|_| options.fetch) else { return Ok(None) };
+    let Some(minor) = loaded_minor(selected.iter(), options, services).filter(|_| options.fetch) else { return Ok(None) };
     match of_minor(&Choice::Newest, Some(minor), options.target, services.cuda.catalog, services.provisioner) {
         Ok(runtime) => Ok(Some(runtime)),
         Err(RuntimeError::Toolchain(error)) => Err(error.into()),
@@ -73,6 +66,37 @@ pub(super) fn runtime(selected: &[Selected], options: &BuildOptions, services: &
         }
         Err(RuntimeError::Unknown { .. } | RuntimeError::Call(_)) => Ok(None),
     }
+}
+
+/// Sees that [`runtime`] would have what it fetches.
+///
+/// # Errors
+/// Those with which it would end.
+pub(super) fn would_provide<'s>(
+    selected: impl Iterator<Item = &'s Selected>,
+    options: &BuildOptions,
+    services: &Services<'_>,
+) -> Result<(), BuildError> {
+    let Some(minor) = loaded_minor(selected, options, services) else { return Ok(()) };
+    match would_have(minor, options.target, services.cuda.catalog, services.provisioner) {
+        Ok(()) | Err(RuntimeError::Unknown { .. } | RuntimeError::Call(_)) => Ok(()),
+        Err(RuntimeError::Toolchain(error)) => Err(error.into()),
+    }
+}
+
+/// The release line of tvm-ffi whose variants this machine would load.
+fn loaded_minor<'s>(
+    mut selected: impl Iterator<Item = &'s Selected>,
+    options: &BuildOptions,
+    services: &Services<'_>,
+) -> Option<MajorMinor> {
+    selected.find_map(|selected| match &selected.variant {
+        Variant::Arch(arch) if is_loadable(selected, options, services) => match arch.framework {
+            ArchFramework::TvmFfi { version } => Some(version),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// Whether this machine is to load a variant, and can.

@@ -13,7 +13,7 @@ use crate::floor::record as floor_record;
 use crate::frameworks::Provided;
 use crate::matrix::Kind;
 use crate::plan::{BuildPlan, PlannedVariant};
-use crate::record::{Proven, Stage, StepRecord, ToolchainRecord, VariantRecord};
+use crate::record::{Proven, Stage, StandInRecord, StepRecord, ToolchainRecord, VariantRecord};
 
 /// The compile and link steps of each variant, in graph order.
 pub(super) fn steps(plan: &BuildPlan) -> BTreeMap<String, Vec<StepRecord>> {
@@ -47,22 +47,27 @@ pub(super) fn variant(
         by = compiler_name(host);
         let identity = host.identity.clone();
         let licenses = BTreeMap::new();
-        toolchains.insert("cxx".to_owned(), ToolchainRecord { provider: "system".to_owned(), version: by.clone(), identity, licenses });
+        toolchains.insert(
+            "cxx".to_owned(),
+            ToolchainRecord { provider: "system".to_owned(), version: by.clone(), identity, licenses, ..ToolchainRecord::default() },
+        );
     }
     if variant.extension.is_some()
         && let Some(launcher) = &services.launcher
     {
         let version = launcher.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (provider, identity, licenses) = ("system".to_owned(), launcher.identity.clone(), BTreeMap::new());
-        toolchains.insert("launcher".to_owned(), ToolchainRecord { provider, version, identity, licenses });
+        toolchains.insert("launcher".to_owned(), ToolchainRecord { provider, version, identity, licenses, ..ToolchainRecord::default() });
     }
-    if let Some(Provided { name, version, provider, identity, terms }) = framework {
-        let provider = match provider {
-            Provider::Wheel { .. } => "wheel",
-            Provider::System { .. } => "python",
+    if let Some(Provided { name, version, provider, identity, terms, stand_in }) = framework {
+        let (provider, wheel) = match provider {
+            Provider::Wheel { file, .. } => ("wheel", Some(file.clone())),
+            Provider::System { .. } => ("python", None),
         };
         let (provider, version, identity) = (provider.to_owned(), version.to_string(), identity.to_owned());
-        toolchains.insert(name.to_owned(), ToolchainRecord { provider, version, identity, licenses: licenses(terms) });
+        let stands_in_for = stand_in.map(StandInRecord::from);
+        toolchains
+            .insert(name.to_owned(), ToolchainRecord { provider, version, identity, licenses: licenses(terms), wheel, stands_in_for });
     }
     if let Some(cuda) = cuda_release(selected).and_then(|release| prepared.backends.cuda(release)) {
         let toolkit = cuda.toolkit();
@@ -78,6 +83,7 @@ pub(super) fn variant(
                 version,
                 identity,
                 licenses: licenses(&services.provisioner.terms_of(&toolkit.binding.dir)),
+                ..ToolchainRecord::default()
             },
         );
     }
@@ -88,7 +94,7 @@ pub(super) fn variant(
         };
         let (version, identity) = (tree.version.to_string(), tree.identity.clone());
         let licenses = licenses(&services.provisioner.terms_of(&tree.binding.dir));
-        let record = ToolchainRecord { provider: provider.to_owned(), version, identity, licenses };
+        let record = ToolchainRecord { provider: provider.to_owned(), version, identity, licenses, ..ToolchainRecord::default() };
         toolchains.insert(tree.dependency.to_string(), record);
     }
     let catalog = framework.and_then(|framework| match framework.provider {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use kiln_format::variant::ArchFramework;
 use kiln_format::{MajorMinor, Version};
-use kiln_toolchain::{Catalog, Provisioner};
+use kiln_toolchain::{Catalog, Provisioner, TvmFfiRelease};
 
 use super::{CallError, Kernel};
 use crate::matrix::Target;
@@ -112,6 +112,16 @@ fn of_path(path: &Path) -> Result<(String, PathBuf), CallError> {
     Ok((format!("`{}`", library.display()), library))
 }
 
+/// Sees that the newest runtime for kernels of a release line is there or could be fetched.
+///
+/// # Errors
+/// Those with which [`of_minor`] would end.
+pub fn would_have(minor: MajorMinor, machine: Target, catalog: &Catalog, provisioner: &Provisioner<'_>) -> Result<(), RuntimeError> {
+    let release = release_of(None, Some(minor), machine, catalog)?;
+    provisioner.would_assemble(&tree_name(release), &[release.runtime_part()])?;
+    Ok(())
+}
+
 fn of_catalog(
     wanted: Option<&Version>,
     minor: Option<MajorMinor>,
@@ -119,18 +129,31 @@ fn of_catalog(
     catalog: &Catalog,
     provisioner: &Provisioner<'_>,
 ) -> Result<(String, PathBuf), RuntimeError> {
+    let release = release_of(wanted, minor, machine, catalog)?;
+    let tree = provisioner.assemble(&tree_name(release), &[release.runtime_part()])?;
+    Ok((format!("tvm-ffi {}", release.version), tree.dir.join(release.runtime_library())))
+}
+
+fn tree_name(release: &TvmFfiRelease) -> String {
+    format!("tvm-ffi-{}-{}-runtime", release.version, release.platform)
+}
+
+/// The newest release that fits.
+fn release_of<'c>(
+    wanted: Option<&Version>,
+    minor: Option<MajorMinor>,
+    machine: Target,
+    catalog: &'c Catalog,
+) -> Result<&'c TvmFfiRelease, RuntimeError> {
     let platform = machine.platform();
     let known = || catalog.tvm_ffi_releases().iter().filter(|release| release.platform == platform);
     let fits =
         |version: &Version| wanted.is_none_or(|wanted| wanted == version) && minor.is_none_or(|minor| version.major_minor() == minor);
-    let Some(release) = known().filter(|release| fits(&release.version)).max_by(|a, b| a.version.cmp(&b.version)) else {
+    known().filter(|release| fits(&release.version)).max_by(|a, b| a.version.cmp(&b.version)).ok_or_else(|| {
         let wanted = wanted.map(ToString::to_string).or_else(|| Some(minor?.to_string())).unwrap_or_default();
         let known = known().map(|release| release.version.clone()).collect();
-        return Err(RuntimeError::Unknown { wanted, platform, known });
-    };
-    let name = format!("tvm-ffi-{}-{platform}-runtime", release.version);
-    let tree = provisioner.assemble(&name, &[release.runtime_part()])?;
-    Ok((format!("tvm-ffi {}", release.version), tree.dir.join(release.runtime_library())))
+        RuntimeError::Unknown { wanted, platform: platform.clone(), known }
+    })
 }
 
 /// The run-time library of CUDA, if the kernel needs it and the catalog has it: it loads without a device.

@@ -79,7 +79,13 @@ fn verdict_text(text: &mut String, verdict: &Verdict) {
     match &verdict.start {
         Ok(start) => {
             let mut with: Vec<String> = start.compiler.iter().map(|compiler| format!("with {compiler}")).collect();
-            with.extend(start.frameworks.iter().map(|(name, release, from)| format!("{name} {release} of the {}", from.as_str())));
+            with.extend(
+                start
+                    .frameworks
+                    .iter()
+                    .chain(&start.toolkits)
+                    .map(|(name, release, from)| format!("{name} {release} of the {}", from.as_str())),
+            );
             let with = if with.is_empty() { String::new() } else { format!(" {}", with.join(", ")) };
             text.push_str(&line("yes", &format!("{}: {}{with}", verdict.backend, start.variants.join(", "))));
         }
@@ -127,7 +133,8 @@ fn verdict_json(verdict: &Verdict) -> Value {
         Ok(start) => {
             let framework = |(name, release, from): &(&str, Version, FrameworkFrom)| json!({"name": name, "release": release.to_string(), "from": from.as_str()});
             let frameworks: Vec<Value> = start.frameworks.iter().map(framework).collect();
-            json!({"backend": backend, "starts": true, "variants": start.variants, "compiler": start.compiler, "frameworks": frameworks})
+            let toolkits: Vec<Value> = start.toolkits.iter().map(framework).collect();
+            json!({"backend": backend, "starts": true, "variants": start.variants, "compiler": start.compiler, "frameworks": frameworks, "toolkits": toolkits})
         }
         Err(Report { code, message, causes, hint }) => json!({
             "backend": backend, "starts": false,

@@ -9,7 +9,7 @@ use crate::backends;
 use crate::build::{BuildOptions, Checked, compiler_name, prepare, would_start};
 use crate::build_error::{BuildError, Report};
 
-/// Where a framework of a build is.
+/// Where a framework or a toolkit of a build is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameworkFrom {
     /// In the store.
@@ -18,6 +18,8 @@ pub enum FrameworkFrom {
     Index,
     /// In a Python of the machine.
     Python,
+    /// A toolkit of the machine.
+    Machine,
 }
 
 impl FrameworkFrom {
@@ -27,16 +29,16 @@ impl FrameworkFrom {
             Self::Store => "store",
             Self::Index => "index",
             Self::Python => "python",
+            Self::Machine => "machine",
         }
     }
 }
 
-impl From<Option<Availability>> for FrameworkFrom {
-    fn from(availability: Option<Availability>) -> Self {
+impl From<Availability> for FrameworkFrom {
+    fn from(availability: Availability) -> Self {
         match availability {
-            Some(Availability::Stored) => Self::Store,
-            Some(Availability::Listed) => Self::Index,
-            None => Self::Python,
+            Availability::Stored => Self::Store,
+            Availability::Listed => Self::Index,
         }
     }
 }
@@ -50,6 +52,8 @@ pub struct Start {
     pub compiler: Option<String>,
     /// The frameworks, each with its release.
     pub frameworks: Vec<(&'static str, Version, FrameworkFrom)>,
+    /// The vendor's toolkits, each with its release.
+    pub toolkits: Vec<(&'static str, Version, FrameworkFrom)>,
 }
 
 /// What a build for one backend would do.
@@ -96,10 +100,16 @@ fn start_of(examination: &Examination<'_>, checked: &Checked, backend: BackendNa
     let mut options = BuildOptions { fetch: false, ..examination.options.clone() };
     options.filters.backends = vec![backend];
     let prepared = prepare(checked, options, examination.services)?;
-    let frameworks = would_start(&prepared, examination.services)?;
+    let used = would_start(&prepared, examination.services)?;
+    let from = |availability: Option<Availability>, other| availability.map_or(other, FrameworkFrom::from);
     Ok(Start {
         variants: prepared.plan.variants.iter().map(|variant| variant.selected.variant.name()).collect(),
         compiler: prepared.host().map(compiler_name),
-        frameworks: frameworks.into_iter().map(|found| (found.name, found.release, found.availability.into())).collect(),
+        frameworks: used
+            .frameworks
+            .into_iter()
+            .map(|found| (found.name, found.release, from(found.availability, FrameworkFrom::Python)))
+            .collect(),
+        toolkits: used.cuda.into_iter().map(|(release, found)| ("CUDA", release, from(found, FrameworkFrom::Machine))).collect(),
     })
 }

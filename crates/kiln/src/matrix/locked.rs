@@ -4,13 +4,16 @@ use kiln_format::BackendName;
 use kiln_format::lock::{Lock, LockedTorch};
 use kiln_format::variant::Compute;
 
+use kiln_toolchain::torch_build_serves;
+
 use super::data::{Matrix, Row, Target};
 
 impl Matrix {
     /// The matrix with the releases of a lock file. A locked release stands before the matrix's own for the same minor: variants are
     /// named after the minor, and of equal names the first row counts. So it is what is built, unless another one is asked for by its
-    /// full version. A minor that the matrix lacks gets a row for the processor and one for the CUDA of the wheel, outside the
-    /// default set. Of several locked releases of a minor the newest comes first.
+    /// full version. A build with a local part that says what it is for (`2.11.0+cu126`) is for the rows of that compute alone. A minor
+    /// that the matrix lacks gets a row for the processor and one for the CUDA of the wheel, outside the default set. Of several locked
+    /// releases of a minor the newest comes first.
     #[must_use]
     pub fn with_locked(mut self, lock: &Lock) -> Self {
         // Ascending, so that a newer one comes to stand before an older one.
@@ -24,23 +27,25 @@ impl Matrix {
 
     fn add_locked(&mut self, torch: &LockedTorch, target: Target) {
         let minor = torch.version.major_minor();
+        // A build that says what it was configured for is for variants of that alone.
+        let serves = |compute: Compute| torch.local().is_none_or(|local| torch_build_serves(local, compute));
         let row = |known: &Row| Row { release: torch.version.clone(), systems: vec![target], ..known.clone() };
         let mut rows: Vec<Row> = Vec::new();
-        for known in self.rows.iter().filter(|known| known.torch == minor && known.systems.contains(&target)) {
+        for known in self.rows.iter().filter(|known| known.torch == minor && known.systems.contains(&target) && serves(known.compute)) {
             if !rows.iter().any(|made| (made.compute, made.tvm_ffi) == (known.compute, known.tvm_ffi)) {
                 rows.push(row(known));
             }
         }
         let cuda = torch.cuda.clone().map(|cuda| (Compute::new(BackendName::Cuda, cuda.major_minor()), Some(cuda)));
         for (compute, compute_version) in [Some((Compute::Cpu, None)), cuda].into_iter().flatten() {
-            if !rows.iter().any(|made| made.compute == compute) {
+            if serves(compute) && !rows.iter().any(|made| made.compute == compute) {
                 let (release, systems) = (torch.version.clone(), vec![target]);
                 let (tvm_ffi, default, broken, kiln_only) = (None, false, false, true);
                 rows.push(Row { torch: minor, release, compute, compute_version, systems, default, tvm_ffi, broken, kiln_only });
             }
         }
         // The matrix may have the release itself: its rows move.
-        for known in self.rows.iter_mut().filter(|known| known.release == torch.version) {
+        for known in self.rows.iter_mut().filter(|known| known.release == torch.version && serves(known.compute)) {
             known.systems.retain(|system| *system != target);
         }
         self.rows.retain(|known| !known.systems.is_empty());
@@ -100,6 +105,34 @@ mod tests {
         let plain = Matrix::builtin().unwrap();
         assert_eq!(rows(&matrix, (2, 13)), rows(&plain, (2, 13)));
         assert_eq!(matrix.peer_only().rows.len(), plain.peer_only().rows.len());
+    }
+
+    #[test]
+    fn a_build_for_one_compute_moves_its_rows_alone() {
+        let pin = |release: &str, local: &str, cuda: Option<&str>| {
+            let mut lock = lock(&[(release, "linux-x86_64")]);
+            let known = lock.torch()[0].clone();
+            let wheel = format!("torch-{release}+{local}-cp311-cp311-manylinux_2_28_x86_64.whl");
+            lock.remove(&known.version, None, "linux-x86_64");
+            lock.add(LockedTorch { wheel, cuda: cuda.and_then(|cuda| Version::parse(cuda).ok()), ..known });
+            Matrix::builtin().unwrap().with_locked(&lock)
+        };
+        let plain = rows(&Matrix::builtin().unwrap(), (2, 12));
+        let cpu = rows(&pin("2.12.5", "cpu", None), (2, 12));
+        assert_eq!(cpu[0], "torch 2.12 cpu with 2.12.5 default");
+        assert_eq!(cpu[1..], plain[..]);
+        let cuda = rows(&pin("2.12.5", "cu126", Some("12.6")), (2, 12));
+        assert_eq!(cuda[0], "torch 2.12 cuda 12.6 with 2.12.5 default");
+        assert_eq!(cuda[1..], plain[..]);
+        // The same release: the row moves, and is there once.
+        let mut same = rows(&pin("2.12.1", "cu126", Some("12.6")), (2, 12));
+        assert_eq!(same[0], "torch 2.12 cuda 12.6 with 2.12.1 default");
+        let mut all = plain;
+        (same.sort(), all.sort());
+        assert_eq!(same, all);
+        // A minor that is new gets rows for what the build is for.
+        assert_eq!(rows(&pin("2.16.0", "cu126", Some("12.6")), (2, 16)), ["torch 2.16 cuda 12.6 with 2.16.0"]);
+        assert_eq!(rows(&pin("2.16.0", "cpu", None), (2, 16)), ["torch 2.16 cpu with 2.16.0"]);
     }
 
     #[test]

@@ -52,6 +52,7 @@ fn torch(release: &str, cxx_level: CxxLevel) -> TorchToolchain {
         terms: Vec::new(),
         identity: release.to_owned(),
         cxx_level,
+        stand_in: None,
     }
 }
 
@@ -480,4 +481,18 @@ fn tvm_ffi_takes_cxx17_and_newer() {
     };
     insta::assert_snapshot!(of("-std=c++14").unwrap_err(), @"[kernel.k]: `-std` asks for C++14, and the headers of tvm-ffi 0.1.9 need C++17 or newer");
     assert!(of("-std=c++17").is_ok() && of("-std=c++20").is_ok());
+}
+
+#[test]
+fn builds_that_stand_in_without_a_comparison_are_told_once() {
+    let standing = |build: &str| TorchToolchain {
+        stand_in: Some(kiln_toolchain::StandIn { build: build.to_owned(), compared: None }),
+        ..torch("2.11.0", CxxLevel::Gnu17)
+    };
+    let of = |toolchain: TorchToolchain| Frameworks::default().with_torch(version("2.11.0"), toolchain).uncompared();
+    assert_eq!(of(torch("2.11.0", CxxLevel::Gnu17)), Vec::<String>::new());
+    let said = of(standing("cu126"));
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("stand in for those of 2.11.0+cu126, without having been compared"), "{}", said[0]);
+    assert!(said[0].contains("`kiln toolchain add torch==2.11.0+cu126`"), "{}", said[0]);
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use kiln_test_server::FixtureServer;
+
 use crate::place::{Place, Run, real_program};
 
 /// What doctor says, without what differs from machine to machine.
@@ -206,6 +208,144 @@ fn a_python_without_torch_and_one_that_is_none() {
       unusable Python, from CONDA_PREFIX: `/nowhere` does not exist
     ");
     assert!(agree(&place, &["--offline"]));
+}
+
+/// The line of a verdict, without the name of its variant and the compiler.
+fn verdict(text: &str, backend: &str) -> String {
+    let lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("Would a build"));
+    let mut lines = lines.skip_while(|line| !line.contains(&format!(" {backend}: ")));
+    let first = lines.next().unwrap_or_else(|| panic!("{text}")).split_whitespace().collect::<Vec<_>>().join(" ");
+    [first].into_iter().chain(lines.take_while(|line| line.starts_with("hint: ")).map(str::to_owned)).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn cuda_whose_wheels_would_have_to_be_fetched() {
+    let place = Place::new();
+    // Nothing of CUDA is in the store, and nothing may be fetched.
+    let text = say(&place, &["--offline", "cuda"]);
+    assert!(text.starts_with("exit code 1\n"), "{text}");
+    insta::assert_snapshot!(verdict(&text, "cuda"));
+    // The processor's kernels would be built all the same, and one is enough where none was named.
+    let text = say(&place, &["--offline"]);
+    assert!(text.starts_with("exit code 0\n") && verdict(&text, "cpu").starts_with("yes cpu: "), "{text}");
+    assert!(verdict(&text, "cuda").starts_with("no cuda: error[offline]: "), "{text}");
+    // The command that is named knows what it is to fetch.
+    let fetched = place.say(&["toolchain", "fetch", "cuda==13.2", "--offline"]);
+    assert!(fetched.contains("error[offline]: cuda-13.2.2-linux-x86_64 (nvidia-"), "{fetched}");
+    assert!(
+        place.say(&["toolchain", "fetch", "cuda==9.0"]).contains("error[unknown-cuda]: CUDA 9.0 for linux-x86_64 is not in the catalog")
+    );
+    assert!(place.say(&["toolchain", "path", "cuda==13.2"]).contains("fetch it with `kiln toolchain fetch cuda==13.2`"));
+
+    place.write_project();
+    place.edit("relu/build.toml", "backends = [\"cpu\"]", "backends = [\"cuda\"]");
+    place.edit("relu/build.toml", "backend = \"cpu\"", "backend = \"cuda\"");
+    place.edit("relu/build.toml", "cpu/relu.cpp", "cuda/relu.cu");
+    place.write("relu/cuda/relu.cu", "int relu(int x) { return x; }\n");
+    assert!(!agree(&place, &["--offline"]));
+
+    // An index that has the wheels, all but one of them, and none.
+    let server = FixtureServer::start().unwrap();
+    let wheels = place.cuda_wheels("13.2");
+    assert!(wheels.len() >= 5, "{wheels:?}");
+    for wheel in &wheels {
+        server.add_file(&wheel.project, &wheel.file, b"wheel".to_vec(), Some(wheel.sha256.clone()));
+    }
+    let index = server.index();
+    let text = say(&place, &["--index", &index, "cuda"]);
+    assert!(text.starts_with("exit code 0\n"), "{text}");
+    assert!(verdict(&text, "cuda").ends_with("torch 2.15.0 of the store, CUDA 13.2.2 of the index"), "{text}");
+    server.remove(&wheels[0].file);
+    assert!(!agree(&place, &["--index", &index]));
+    // Once they are in the store, nothing is fetched.
+    place.put_cuda("13.2");
+    let text = say(&place, &["--offline", "cuda"]);
+    assert!(text.starts_with("exit code 0\n"), "{text}");
+    assert!(verdict(&text, "cuda").ends_with("torch 2.15.0 of the store, CUDA 13.2.2 of the store"), "{text}");
+    let run = place.run_in("home", &["doctor", "--offline", "--format", "json", "cuda"]);
+    let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(report["verdicts"][0]["toolkits"], serde_json::json!([{"name": "CUDA", "release": "13.2.2", "from": "store"}]));
+}
+
+#[test]
+fn a_rocm_that_is_there_and_one_that_lacks_parts() {
+    let mut place = Place::new();
+    for name in ["bin/hipcc", "llvm/bin/clang++"] {
+        place.script(&format!("rocm/{name}"), "exit 1\n");
+    }
+    for name in ["include/hip/hip_runtime.h", "amdgcn/bitcode/ocml.bc", "lib/libamdhip64.so"] {
+        place.write(&format!("rocm/{name}"), "");
+    }
+    place.write("rocm/.info/version", "6.4.1-83\n");
+    let rocm = place.path("rocm").display().to_string();
+    place.env("ROCM_PATH", &rocm);
+    let section = |text: &str| text.lines().skip_while(|line| *line != "ROCm").nth(1).unwrap_or_default().trim().to_owned();
+    let text = say(&place, &["--offline", "rocm"]);
+    assert_eq!(section(&text), "found    ROCm 6.4.1 at [dir]/rocm, from ROCM_PATH");
+    // A toolkit is found; whether a build starts is another question, and its answer is that of a build.
+    assert!(text.starts_with("exit code 1\n"), "{text}");
+    std::fs::remove_file(place.path("rocm/lib/libamdhip64.so")).unwrap();
+    let text = say(&place, &["--offline", "rocm"]);
+    assert_eq!(section(&text), "lacks    ROCm 6.4.1 at [dir]/rocm, from ROCM_PATH: `libamdhip64.so`");
+}
+
+/// Conda keeps headers and libraries of all packages together, in the prefix. The Python of this one is that of an environment, which is
+/// what it says its prefix is.
+#[test]
+fn a_torch_of_conda() {
+    let mut place = Place::with_project();
+    let python = real_program("python3");
+    let made = Command::new(&python).args(["-m", "venv", "--without-pip"]).arg(place.path("env")).status().unwrap();
+    assert!(made.success());
+    let lib = std::fs::read_dir(place.path("env/lib")).unwrap().next().unwrap().unwrap().file_name();
+    let site = format!("env/lib/{}/site-packages", lib.to_str().unwrap());
+    place.write("conda/conda-meta/history", "");
+    place.script("conda/bin/python", &format!("exec '{}/env/bin/python' \"$@\"\n", place.path(".").display()));
+    place.write(&format!("{site}/torch/version.py"), "__version__ = '2.13.0'\ncuda: Optional[str] = None\nhip: Optional[str] = None\n");
+    place.write(&format!("{site}/torch-2.13.0.dist-info/RECORD"), "torch/version.py,sha256=x,1\n");
+    place.write("env/include/torch/csrc/api/include/torch/all.h", "");
+    place.write("env/in.cpp", "namespace c10 { void present(int) {} }");
+    let library = place.path("env/lib/libc10.so");
+    let mut compile = Command::new(real_program("g++"));
+    compile.args(["-shared", "-fPIC", "-Wl,-soname,libc10.so", "-o"]).arg(library).arg(place.path("env/in.cpp"));
+    assert!(compile.status().unwrap().success());
+    let conda = place.path("conda").display().to_string();
+    place.env("CONDA_PREFIX", &conda);
+    let text = say(&place, &["--offline", "cpu"]);
+    assert!(
+        text.contains("  found    Python [version] at [dir]/conda/bin/python, from CONDA_PREFIX: conda environment, torch 2.13.0\n"),
+        "{text}"
+    );
+    let python = format!("{conda}/bin/python");
+    assert!(agree(&place, &["--offline", "--torch-from", &python]));
+    let text = say(&place, &["--offline", "--torch-from", &python, "cpu"]);
+    assert!(verdict(&text, "cpu").contains("torch213-") && verdict(&text, "cpu").ends_with("torch 2.13.0 of the python"), "{text}");
+    // Without its library nothing can be linked: both say so.
+    std::fs::remove_file(place.path("env/lib/libc10.so")).unwrap();
+    assert!(!agree(&place, &["--offline", "--torch-from", &python]));
+}
+
+/// With the programs and the environment that the tests themselves have, whatever they are.
+#[test]
+fn this_machine() {
+    let mut place = Place::with_project();
+    for name in ["PATH", "CXX", "CC", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "ROCM_PATH"] {
+        if let Ok(value) = std::env::var(name) {
+            place.env(name, &value);
+        }
+    }
+    // What is on the real PATH can build, or the tests could not.
+    assert!(agree(&place, &["--offline"]));
+    let text = say(&place, &["--offline", "-v"]);
+    let system = std::fs::read_to_string("/etc/os-release").unwrap();
+    let name = system.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).unwrap().trim_matches('"');
+    let run = place.run(&["doctor", "--offline"]);
+    assert!(String::from_utf8_lossy(&run.stdout).starts_with(&format!("{name}, ")), "{run}");
+    // Its compiler and its Python are those that the shell would run.
+    let compiler = Command::new("sh").args(["-c", "command -v ${CXX:-g++}"]).output().unwrap();
+    let compiler = String::from_utf8(compiler.stdout).unwrap();
+    assert!(text.contains(&format!(" at {}\n", compiler.trim())), "{compiler}{text}");
+    assert!(text.contains(&format!(" at {}, from ", real_program("python3").display())), "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use kiln_format::Version;
-use kiln_toolchain::{Catalog, ProvisionOptions, Provisioner, RetryPolicy};
+use kiln_toolchain::{Catalog, CudaUse, Part, ProvisionOptions, Provisioner, RetryPolicy, WheelPin};
 use regex::Regex;
 
 /// The platform of the tests in the catalog.
@@ -31,12 +31,7 @@ impl Place {
         let tvm_ffi = here.map(|release| ("tvm-ffi", this.tvm_ffi(&release.version), "tvm_ffi/include"));
         for (name, files, include) in torch.chain(tvm_ffi) {
             fs::create_dir_all(files.join(include)).unwrap();
-            // What a store says of a tree that it has made and that is whole.
-            let tree = serde_json::json!({
-                "schema": 1, "name": name, "digest": "0", "parts": [], "terms": [], "redistributable": false,
-            });
-            fs::write(files.with_file_name("tree.json"), tree.to_string()).unwrap();
-            fs::write(files.with_file_name("settled"), "").unwrap();
+            put_tree(name, &files);
         }
         this
     }
@@ -97,6 +92,22 @@ impl Place {
     /// Where the headers of a tvm-ffi release would be.
     fn tvm_ffi(&self, version: &Version) -> PathBuf {
         self.provided(|provisioner| provisioner.planned_tvm_ffi(version, PLATFORM).unwrap().binding.dir)
+    }
+
+    /// The wheels of a CUDA toolkit that kernels with torch are compiled with.
+    pub(crate) fn cuda_wheels(&self, release: &str) -> Vec<WheelPin> {
+        Self::cuda_tree(release).1.into_iter().map(|part| part.wheel).collect()
+    }
+
+    /// Puts the place of a CUDA toolkit into the store.
+    pub(crate) fn put_cuda(&self, release: &str) {
+        let (name, parts) = Self::cuda_tree(release);
+        put_tree(&name, &self.provided(|provisioner| provisioner.planned_tree(&name, &parts).dir));
+    }
+
+    fn cuda_tree(release: &str) -> (String, Vec<Part>) {
+        let catalog = Catalog::embedded().unwrap();
+        kiln::cuda::wheel_tree(&catalog, &Version::parse(release).unwrap(), PLATFORM, &[CudaUse::TorchHeaders]).unwrap()
     }
 
     fn provided(&self, ask: impl FnOnce(&Provisioner<'_>) -> PathBuf) -> PathBuf {
@@ -175,6 +186,16 @@ impl Place {
     pub(crate) fn say(&self, args: &[&str]) -> String {
         self.run(args).to_string()
     }
+}
+
+/// What a store says of a tree that it has made and that is whole.
+fn put_tree(name: &str, files: &Path) {
+    let tree = serde_json::json!({
+        "schema": 1, "name": name, "digest": "0", "parts": [], "terms": [], "redistributable": false,
+    });
+    fs::create_dir_all(files).unwrap();
+    fs::write(files.with_file_name("tree.json"), tree.to_string()).unwrap();
+    fs::write(files.with_file_name("settled"), "").unwrap();
 }
 
 /// A command that ended.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use kiln_test_server::{Fault, FixtureServer, Target};
+use kiln_test_server::{Fault, FixtureServer, ProxyServer, Target};
 
 use crate::Place;
 use crate::index::{FETCH, pinned};
@@ -27,9 +27,26 @@ fn texts(dir: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Runs a fetch and a build of `place`, and asserts that neither says or keeps a secret; gives what they said.
+/// Whatever reaches for an index or tells of one, as loud as it can be.
+const LOUD: [&[&str]; 13] = [
+    &FETCH,
+    &["build"],
+    &["build", "-v", "--print-commands", "--explain"],
+    &["build", "--message-format", "json", "--explain"],
+    &["doctor", "-v"],
+    &["doctor", "--format", "json"],
+    &["toolchain", "add", "torch==2.16.0"],
+    &["toolchain", "add", "torch==2.13.0+cu126"],
+    &["toolchain", "fetch", "cuda==13.2"],
+    &["toolchain", "update"],
+    &["toolchain", "list", "-v", "--format", "json"],
+    &["toolchain", "verify", "--repair"],
+    &["toolchain", "gc"],
+];
+
+/// Runs fetches and builds of `place`, and asserts that none says or keeps a secret; gives what they said.
 fn keeps_quiet(place: &Place) -> String {
-    let mut found = vec![place.say(&FETCH), place.say(&["build"]), place.say(&["build", "--message-format", "json", "--explain"])];
+    let mut found: Vec<String> = LOUD.iter().map(|args| place.say(args)).collect();
     let said = found.concat();
     texts(&place.path("."), &mut found);
     for text in found {
@@ -70,6 +87,29 @@ fn passwords_and_signatures_are_never_shown() {
     // All of that went wrong, and says so.
     for code in ["error[index-access]", "error[index]", "error[fetch]", "error[wheel]"] {
         assert!(said.contains(code), "{code} is not in {said}");
+    }
+}
+
+/// A proxy that takes the password, and one that does not.
+#[test]
+fn passwords_of_proxies_are_never_shown() {
+    let server = FixtureServer::start().unwrap();
+    let wheel = crate::toolchain::unknown_torch(1000);
+    server.add("torch", &wheel);
+    server.sign("token=hush-query");
+    server.demand("us:hush-index");
+    let index = server.index().replace("http://", "http://us:hush-index@");
+    for (demanded, passes) in [("pu:hush-proxy", true), ("pu:another", false)] {
+        let proxy = ProxyServer::start(Some(demanded)).unwrap();
+        let mut place = Place::without_torch();
+        place.write_project();
+        let address = format!("http://pu:hush-proxy@{}", proxy.address());
+        place.env("KILN_INDEX_URL", &index).env("http_proxy", &address).env("ALL_PROXY", &address);
+        let said = keeps_quiet(&place);
+        assert_eq!(said.contains("Added torch 2.16.0 (linux-x86_64)"), passes, "{said}");
+        assert_eq!(said.contains("the proxy answered 407"), !passes, "{said}");
+        assert_eq!(place.path("relu/kiln.lock").exists(), passes);
+        assert!(!proxy.tunnels().is_empty());
     }
 }
 

@@ -152,3 +152,63 @@ fn a_store_that_is_empty() {
            Freed 0.0 kB in 0 entries; 0 kept
     ");
 }
+
+/// A wheel of a torch that nobody knows, with this many bytes that cannot be compressed.
+pub(crate) fn unknown_torch(size: usize) -> kiln_test_server::Wheel {
+    use kiln_test_server::{Member, Wheel, WheelBuilder, noise};
+    let stub = kiln_object::stub::Stub::new("libc10.so", kiln_object::elf::Machine::X86_64, Vec::new()).write().unwrap();
+    let built = WheelBuilder::new("torch", "2.16.0")
+        .file("torch/version.py", "__version__ = '2.16.0'\ncuda: Optional[str] = None\n")
+        .member(Member::stored("torch/include/noise.h", noise(5, size)))
+        .member(Member::stored("torch/lib/libc10.so", stub))
+        .file("torch-2.16.0.dist-info/METADATA", "Name: torch\nLicense-Expression: BSD-3-Clause\n")
+        .build();
+    Wheel { file: "torch-2.16.0-cp311-cp311-manylinux_2_28_x86_64.whl".to_owned(), ..built }
+}
+
+#[test]
+fn a_store_on_a_full_disk() {
+    let server = kiln_test_server::FixtureServer::start().unwrap();
+    server.add("torch", &unknown_torch(3_000_000));
+    let mut place = Place::without_torch();
+    place.write_project();
+    place.env("KILN_INDEX_URL", &server.index());
+    // A file system of its own, in a namespace of its own; afterwards it gets some room.
+    let script = "/usr/bin/mount -t tmpfs -o size=1m tmpfs \"$1\" || exit 99; \"$2\" toolchain add torch==2.16.0; echo \"exit $?\" >&2; \
+                  /usr/bin/find \"$1/toolchains-v1\" -mindepth 2 >&2; /usr/bin/mount -o remount,size=64m \"$1\" || exit 98; \
+                  exec \"$2\" toolchain add torch==2.16.0";
+    let kiln = place.command(&[]);
+    let mut command = std::process::Command::new(crate::place::real_program("unshare"));
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--mount", "--", "/bin/sh", "-c", script, "sh"]).arg(place.path("cache")).arg(kiln.get_program());
+    command.env_clear().envs(kiln.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(place.path("relu"));
+    let output = command.stdin(std::process::Stdio::null()).output().expect("`unshare` (util-linux) is needed");
+    let said = String::from_utf8(output.stderr).unwrap().replace(&place.path(".").display().to_string(), "[dir]");
+    assert_ne!(output.status.code(), Some(99), "a small file system could not be mounted, as this test needs it: {said}");
+    let lines: Vec<&str> = said.lines().filter(|line| !line.contains("/locks/") && !line.contains("/use/")).collect();
+    insta::assert_snapshot!(lines.join("\n"));
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
+#[test]
+fn a_lock_that_other_programs_had() {
+    let place = Place::with_project();
+    assert!(place.say(&["toolchain", "add", "torch==2.13.0", "--offline"]).contains("Added torch 2.13.0"));
+    let lock = std::fs::read_to_string(place.path("relu/kiln.lock")).unwrap();
+    // The line ends of another system.
+    place.write("relu/kiln.lock", lock.replace('\n', "\r\n"));
+    assert!(place.say(&["toolchain", "add", "torch==2.13.0", "--frozen"]).contains("Unchanged torch 2.13.0"));
+    assert_eq!(place.run(&["check-config"]).code, Some(0));
+    // What git leaves after a merge.
+    let (head, entry) = lock.split_at(lock.find("[[torch]]").unwrap());
+    let merged = format!("{head}<<<<<<< HEAD\n{entry}=======\n{entry}>>>>>>> theirs\n");
+    place.write("relu/kiln.lock", &merged);
+    insta::assert_snapshot!(place.say(&["toolchain", "add", "torch==2.11.0", "--offline"]));
+    for args in [&["check-config"][..], &["build", "--offline"], &["toolchain", "list"], &["toolchain", "gc"]] {
+        let said = place.say(args);
+        assert!(said.contains("the file has the marks of a merge") && said.starts_with("exit code 1"), "{args:?}: {said}");
+    }
+    assert_eq!(std::fs::read_to_string(place.path("relu/kiln.lock")).unwrap(), merged);
+}

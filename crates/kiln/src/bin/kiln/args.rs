@@ -508,12 +508,12 @@ pub(crate) enum ToolchainCommand {
     },
     /// Fetch releases into the store, such as `torch==2.13.0`; without an argument all that builds use by themselves
     Fetch {
-        /// Releases, `torch==X.Y.Z` or `tvm-ffi==X.Y.Z`
+        /// Releases, `torch==X.Y.Z`, `tvm-ffi==X.Y.Z` or `cuda==X.Y`
         releases: Vec<String>,
     },
     /// Print where a fetched release lies
     Path {
-        /// Release, `torch==X.Y.Z` or `tvm-ffi==X.Y.Z`
+        /// Release, `torch==X.Y.Z`, `tvm-ffi==X.Y.Z` or `cuda==X.Y`
         release: String,
     },
     /// Pin releases in `kiln.lock`, also those that this Kiln does not know; reads their wheels whole

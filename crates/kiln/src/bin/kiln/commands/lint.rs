@@ -4,7 +4,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 
 use kiln::Event;
-use kiln::build::{BuildOptions, Services, lint, prepare};
+use kiln::build::{BuildOptions, LoadCheck, Services, lint, prepare};
 use kiln::cuda::CudaToolkits;
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
@@ -82,6 +82,7 @@ pub(crate) fn run(args: &Lint, settings: &Settings, printer: &Printer) -> Result
         memory_mib: None,
         keep_going: false,
         arch: None,
+        load_check: LoadCheck::Never,
         fetch: true,
     };
     let prepared = signals::unless_stuck(&interrupt, printer, || prepare(&checked, options, &services))?;

@@ -67,7 +67,7 @@ fn place(dir: Option<&PathBuf>) -> String {
 fn json(entry: &StoreEntry) -> serde_json::Value {
     let release = &entry.release;
     serde_json::json!({
-        "name": "torch", "version": release.version.to_string(), "platform": release.platform, "wheel": release.wheel.file,
+        "name": "torch", "version": release.version.to_string(), "local": release.local(), "platform": release.platform, "wheel": release.wheel.file,
         "sha256": release.wheel.sha256, "record_sha256": release.wheel.record_sha256,
         "cuda": release.cuda.as_ref().map(ToString::to_string), "cxx": release.cxx_level.as_str(), "license": release.license,
         "locked": release.locked, "path": entry.dir.as_deref().map(path),
@@ -91,7 +91,7 @@ fn human(out: &mut dyn Write, entry: &StoreEntry, verbose: bool) -> io::Result<(
     let release = &entry.release;
     let cuda = release.cuda.as_ref().map_or("cpu".to_owned(), |cuda| format!("CUDA {cuda}"));
     let place = place(entry.dir.as_ref());
-    let (version, platform, cxx) = (release.version.to_string(), &release.platform, release.cxx_level.as_str());
+    let (version, platform, cxx) = (release.shown(), &release.platform, release.cxx_level.as_str());
     let pinned = if release.locked { " (pinned)" } else { "" };
     writeln!(out, "torch=={version} {platform:<14} {cuda:<10} {cxx:<8} {place}{pinned}")?;
     if verbose {

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Toolchain, settings: &Settings, printer: &Printer) -> R
     match &args.command {
         ToolchainCommand::List { verbose, format } => list::run(&context, *verbose, *format),
         ToolchainCommand::Fetch { releases } => fetch(&context, &catalog, releases),
-        ToolchainCommand::Path { release } => path(&context, release),
+        ToolchainCommand::Path { release } => path(&context, &catalog, release),
         ToolchainCommand::Add { releases, user } => pins::add(&context, releases, *user),
         ToolchainCommand::Update { names, user } => pins::update(&context, names, *user),
         ToolchainCommand::Verify { repair } => store::verify(&context, *repair),
@@ -100,12 +100,32 @@ fn fetch(context: &Context<'_>, catalog: &Catalog, releases: &[String]) -> Resul
     context.heeding_signals(|| {
         for release in &releases {
             match release {
-                Release::Torch(version) => context.provisioner.fetch(version, &context.platform).map(drop)?,
+                Release::Torch(version, local) => {
+                    context.provisioner.fetch_build(version, local.as_deref(), &context.platform).map(drop)?;
+                }
                 Release::TvmFfi(version) => context.provisioner.fetch_tvm_ffi(version, &context.platform)?,
+                Release::Cuda(version) => fetch_cuda(context, catalog, version)?,
             }
         }
         Ok::<_, Failure>(Exit::Success)
     })?
+}
+
+/// Fetches a CUDA toolkit for kernels with and without torch.
+fn fetch_cuda(context: &Context<'_>, catalog: &Catalog, version: &Version) -> Result<(), Failure> {
+    for uses in kiln::cuda::FETCHED {
+        let tree = kiln::cuda::wheel_tree(catalog, version, &context.platform, uses);
+        let (name, parts) = tree.ok_or_else(|| unknown_cuda(context, catalog, version))?;
+        context.provisioner.assemble(&name, &parts)?;
+    }
+    Ok(())
+}
+
+fn unknown_cuda(context: &Context<'_>, catalog: &Catalog, version: &Version) -> Failure {
+    let here = catalog.cuda_toolkits().iter().filter(|toolkit| toolkit.platform == context.platform);
+    let known: Vec<String> = here.map(|toolkit| toolkit.version.to_string()).collect();
+    let hint = if known.is_empty() { "the catalog has none".to_owned() } else { format!("the catalog has {}", known.join(", ")) };
+    Failure::new("unknown-cuda", format!("CUDA {version} for {} is not in the catalog", context.platform)).hint(hint)
 }
 
 /// What builds of this platform use unless they are told otherwise.
@@ -116,15 +136,24 @@ fn all(context: &Context<'_>, catalog: &Catalog) -> Vec<Release> {
     // The first of a minor is its oldest.
     let tvm_ffi = tvm_ffi.filter(|release| minors.insert(release.version.major_minor()));
     torch
-        .map(|release| Release::Torch(release.version.clone()))
+        .map(|release| Release::Torch(release.version.clone(), release.local().map(str::to_owned)))
         .chain(tvm_ffi.map(|release| Release::TvmFfi(release.version.clone())))
         .collect()
 }
 
-fn path(context: &Context<'_>, text: &str) -> Result<Exit, Failure> {
+fn path(context: &Context<'_>, catalog: &Catalog, text: &str) -> Result<Exit, Failure> {
     let (dir, name, version) = match release(text)? {
-        Release::Torch(version) => (context.provisioner.path(&version, &context.platform)?, "torch", version),
-        Release::TvmFfi(version) => (context.provisioner.path_of_tvm_ffi(&version, &context.platform)?, "tvm-ffi", version),
+        Release::Torch(version, local) => {
+            let dir = context.provisioner.path_of_build(&version, local.as_deref(), &context.platform)?;
+            (dir, "torch", local.map_or_else(|| version.to_string(), |local| format!("{version}+{local}")))
+        }
+        Release::TvmFfi(version) => (context.provisioner.path_of_tvm_ffi(&version, &context.platform)?, "tvm-ffi", version.to_string()),
+        Release::Cuda(version) => {
+            let (name, parts) = kiln::cuda::wheel_tree(catalog, &version, &context.platform, kiln::cuda::FETCHED[1])
+                .ok_or_else(|| unknown_cuda(context, catalog, &version))?;
+            let dir = context.provisioner.planned_tree(&name, &parts).dir;
+            (Some(dir).filter(|dir| dir.is_dir()), "cuda", version.to_string())
+        }
     };
     let Some(dir) = dir else {
         return Err(Failure::new("not-fetched", format!("{name} {version} is not in the store"))
@@ -136,21 +165,22 @@ fn path(context: &Context<'_>, text: &str) -> Result<Exit, Failure> {
 
 /// A release of the catalog.
 enum Release {
-    Torch(Version),
+    /// With the local part of its version, where it has one.
+    Torch(Version, Option<String>),
     TvmFfi(Version),
+    Cuda(Version),
 }
 
-/// The release in `torch==X.Y.Z` or `tvm-ffi==X.Y.Z`.
+/// The release in `torch==X.Y.Z`, `tvm-ffi==X.Y.Z` or `cuda==X.Y`.
 fn release(text: &str) -> Result<Release, Failure> {
+    if let Some(Ok(version)) = text.strip_prefix("cuda==").map(Version::parse) {
+        return Ok(Release::Cuda(version));
+    }
     if let Some(Ok(version)) = text.strip_prefix("tvm-ffi==").map(Version::parse) {
         return Ok(Release::TvmFfi(version));
     }
-    match named(text)? {
-        (version, None) => Ok(Release::Torch(version)),
-        (version, Some(_)) => {
-            Err(Failure::usage(format!("`{text}`: releases are known without their local part")).hint(format!("`torch=={version}`")))
-        }
-    }
+    let (version, local) = named(text)?;
+    Ok(Release::Torch(version, local))
 }
 
 /// The version and the local part in `torch==X.Y.Z+local`.

@@ -49,7 +49,7 @@ impl Target {
         lock_file::edit(&self.path, &guard, |lock| {
             // What another process has pinned meanwhile stays.
             for gone in before.torch().iter().filter(|torch| !wanted.torch().contains(torch)) {
-                lock.remove(&gone.version, &gone.platform);
+                lock.remove(&gone.version, gone.local(), &gone.platform);
             }
             for new in wanted.torch().iter().filter(|torch| !before.torch().contains(torch)) {
                 lock.add(new.clone());
@@ -71,8 +71,8 @@ impl Target {
         Err(Failure::new("locked", message).hint("run the command without `--locked` and `--frozen`"))
     }
 
-    fn pinned(&self, version: &Version, platform: &str) -> Option<&LockedTorch> {
-        self.lock.torch().iter().find(|torch| torch.version == *version && torch.platform == platform)
+    fn pinned(&self, version: &Version, local: Option<&str>, platform: &str) -> Option<&LockedTorch> {
+        self.lock.torch().iter().find(|torch| (&torch.version, torch.local(), torch.platform.as_str()) == (version, local, platform))
     }
 }
 
@@ -81,8 +81,9 @@ pub(super) fn add(context: &Context<'_>, releases: &[String], user: bool) -> Res
     context.heeding_signals(|| {
         for (version, local) in releases {
             let target = Target::new(context, user)?;
-            let text = format!("torch {version} ({})", context.platform);
-            if local.is_none() && target.pinned(&version, &context.platform).is_some() {
+            let shown = local.as_ref().map_or_else(|| version.to_string(), |local| format!("{version}+{local}"));
+            let text = format!("torch {shown} ({})", context.platform);
+            if target.pinned(&version, local.as_deref(), &context.platform).is_some() {
                 context.printer.status("Unchanged", &format!("{text} is pinned in {}", target.shown));
                 continue;
             }
@@ -91,6 +92,8 @@ pub(super) fn add(context: &Context<'_>, releases: &[String], user: bool) -> Res
             let pinned = context.provisioner.pin_torch(&version, local.as_deref(), &context.platform)?;
             warn_if_unvouched(context, &pinned);
             let locked = pinned.locked;
+            // Without a local part an index may offer just one build that has one.
+            let text = format!("torch {} ({})", locked.shown(), context.platform);
             let (license, cuda) = (locked.license.clone(), shown_cuda(&locked));
             target.change(context, &text, |lock| lock.add(locked))?;
             context.printer.status("Added", &format!("{text}, {cuda}, to {}; license: {license}", target.shown));
@@ -117,23 +120,24 @@ pub(super) fn update(context: &Context<'_>, names: &[String], user: bool) -> Res
         let offered = context.provisioner.offered_torch(&context.platform)?;
         for old in pinned {
             let newer = offered.iter().filter(|offer| {
-                offer.local.is_none()
+                offer.local.as_deref() == old.local()
                     && !offer.yanked
                     && offer.version.major_minor() == old.version.major_minor()
                     && offer.version > old.version
             });
             let Some(newest) = newer.map(|offer| offer.version.clone()).max() else {
-                context.printer.status("Unchanged", &format!("torch {} ({}) is the newest of its line", old.version, old.platform));
+                context.printer.status("Unchanged", &format!("torch {} ({}) is the newest of its line", old.shown(), old.platform));
                 continue;
             };
             let target = Target::new(context, user)?;
-            let text = format!("torch {} -> {newest} ({})", old.version, old.platform);
+            let local = old.local().map(|local| format!("+{local}")).unwrap_or_default();
+            let text = format!("torch {} -> {newest}{local} ({})", old.shown(), old.platform);
             target.refuse_if_locked(context, &text)?;
-            let pinned = context.provisioner.pin_torch(&newest, None, &context.platform)?;
+            let pinned = context.provisioner.pin_torch(&newest, old.local(), &context.platform)?;
             warn_if_unvouched(context, &pinned);
             let (was, is) = (shown_cuda(&old), shown_cuda(&pinned.locked));
             target.change(context, &text, |lock| {
-                lock.remove(&old.version, &old.platform);
+                lock.remove(&old.version, old.local(), &old.platform);
                 lock.add(pinned.locked);
             })?;
             let other = if was == is { String::new() } else { format!(", {was} -> {is}") };
