@@ -6,6 +6,7 @@
 mod cuda_cold;
 mod frameworks;
 mod generated;
+mod memory;
 mod performance;
 mod plan_scale;
 mod suites;

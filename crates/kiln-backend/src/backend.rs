@@ -1,12 +1,12 @@
 //! The trait that each vendor implements, and what it works with.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kiln_format::BackendName;
 use kiln_format::build::KernelOptions;
-use kiln_graph::{Arg, Graph, PathRef, Program, RootName, StepId};
+use kiln_graph::{Args, Graph, PathRef, Program, RootName, StepId};
 use kiln_object::elf::Machine;
 use kiln_toolchain::floor::FloorLink;
 use kiln_toolchain::host::HostCompiler;
@@ -109,15 +109,15 @@ pub struct Lowering<'a> {
 impl Lowering<'_> {
     /// A run of the program at `path`, which `tool` identifies, in the project's directory and the environment of every compiler; without
     /// a depfile.
-    pub fn program(&self, path: PathBuf, tool: String, args: Vec<Arg>) -> Program {
+    pub fn program(&self, path: impl Into<Arc<Path>>, tool: impl Into<Arc<str>>, args: impl Into<Args>) -> Program {
         Program {
-            path,
+            path: path.into(),
             launcher: None,
-            tool,
-            args,
+            tool: tool.into(),
+            args: args.into(),
             cwd: PathRef { root: self.project.clone(), path: String::new() },
-            env: fixed_environment(),
-            ambient: self.ambient.clone(),
+            env: Arc::new(fixed_environment()),
+            ambient: Arc::new(self.ambient.clone()),
             depfile: None,
             then: Vec::new(),
         }

@@ -1,8 +1,10 @@
 //! Host compilation: one translation unit, one step.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
-use kiln_graph::{Action, Arg, OutputRef, PathRef, Piece, Program, ResourceClass, RootName, Scope, Step, StepId, Weight};
+use kiln_graph::{Action, Arg, Args, OutputRef, PathRef, Piece, Program, ResourceClass, RootName, Scope, Step, StepId, Weight};
 use kiln_toolchain::host::{Family, HostCompiler};
 
 use crate::backend::{Component, Lowering};
@@ -78,74 +80,110 @@ const DEPFILE: &str = "unit.d";
 /// Expected cost of a unit that includes no framework header.
 const PLAIN_UNIT: Weight = Weight { cpu_ms: 500, memory_mib: 200 };
 
-/// Adds the step that compiles `source` with the host compiler.
-///
-/// Flags in order: Kiln's own, defines, include directories (the component's, the project's `csrc/` when present, the
-/// generated headers, those of libraries, the framework's as system directories), then the component's own flags, which therefore win.
-///
-/// # Errors
-/// When the graph refuses the step.
-pub fn compile_host_unit(
-    lowering: &mut Lowering<'_>,
-    component: &Component,
-    profile: &CompileProfile,
-    source: &UnitSource,
-    language: Language,
-) -> Result<ObjectFile, BackendError> {
-    let flags = match language {
-        Language::C => &component.c_flags,
-        Language::Cxx => &component.cxx_flags,
-    };
-    let scoped = !shows_arguments(flags);
-    let mut args = common_args(lowering.host, &lowering.project, profile, source, scoped);
-    match language {
-        Language::C => args.extend([Arg::from("-x"), Arg::from("c")]),
-        Language::Cxx => args.push(Arg::text("-std=").and(profile.cxx_std)),
-    }
-    args.extend(profile.defines.iter().map(|define| Arg::text("-D").and(define.as_str())));
-    args.extend(profile.scoped_defines.iter().map(|define| {
-        let name = define.split('=').next().unwrap_or_default();
-        scoped_by(scoped, Arg::text("-D").and(define.as_str()), || Scope::Word(name.into()))
-    }));
-    args.extend(component.include_dirs.iter().map(|dir| Arg::text("-I").with(Piece::Path(dir.clone()))));
-    if let Some(step) = &profile.generated_headers {
-        args.push(Arg::text("-I").with(Piece::OutputDir(step.clone())));
-    }
-    for dir in &profile.include_dirs {
-        args.push(scoped_by(scoped, Arg::text("-I").with(Piece::Path(dir.clone())), || Scope::Root(dir.root.clone())));
-    }
-    for dir in &profile.system_include_dirs {
-        let of_root = |arg: Arg| scoped_by(scoped, arg, || Scope::Root(dir.root.clone()));
-        args.extend([of_root(Arg::from("-isystem")), of_root(Arg::from(dir.clone()))]);
-    }
-    args.extend(flags.iter().map(|flag| Arg::from(flag.as_str())));
-    args.extend([
-        Arg::from("-MD"),
-        Arg::from("-MF"),
-        Arg(vec![Piece::Own(DEPFILE.to_owned())]),
-        Arg::from("-c"),
-        source.arg(),
-        Arg::from("-o"),
-        Arg(vec![Piece::Own(OBJECT.to_owned())]),
-    ]);
-    let program = host_program(lowering, args, Some(DEPFILE.to_owned()));
-    let step = lowering.graph.add(Step {
-        verb: "Compiling",
-        label: source.label().to_owned(),
-        action: Action::Run(unit_compiler(lowering, &[(FlagList::Host, flags)], program)?),
-        inputs: Vec::new(),
-        outputs: vec![OBJECT.to_owned()],
-        weight: profile.weight.unwrap_or(PLAIN_UNIT),
-        resource: ResourceClass::Cpu,
-    })?;
-    Ok(ObjectFile { output: OutputRef { step, name: OBJECT.to_owned() }, source: source.label().to_owned() })
+/// The units of a component that the host compiler compiles alike. What their steps have in common is described once, when it is first
+/// needed, and shared by all of them.
+#[derive(Debug)]
+pub struct HostUnits<'a> {
+    component: &'a Component,
+    profile: &'a CompileProfile,
+    alike: BTreeMap<Language, Alike>,
 }
 
-/// A run of the host compiler in the project's directory.
-pub fn host_program(lowering: &Lowering<'_>, args: Vec<Arg>, depfile: Option<String>) -> Program {
+/// What units of one language have in common.
+#[derive(Debug)]
+struct Alike {
+    /// What runs, without arguments.
+    program: Program,
+    /// The arguments before the one that names the unit, between it and the source, and after the source.
+    lists: [Arc<[Arg]>; 3],
+}
+
+impl<'a> HostUnits<'a> {
+    /// Units of `component`, compiled as the framework wants it.
+    pub fn new(component: &'a Component, profile: &'a CompileProfile) -> Self {
+        Self { component, profile, alike: BTreeMap::new() }
+    }
+
+    /// Adds the step that compiles `source` with the host compiler.
+    ///
+    /// Flags in order: Kiln's own, defines, include directories (the component's, the project's `csrc/` when present, the
+    /// generated headers, those of libraries, the framework's as system directories), then the component's own flags, which therefore win.
+    ///
+    /// # Errors
+    /// When the graph refuses the step, or a flag asks for a processor that nobody knows.
+    pub fn compile(&mut self, lowering: &mut Lowering<'_>, source: &UnitSource, language: Language) -> Result<ObjectFile, BackendError> {
+        let alike = match self.alike.entry(language) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Alike::new(lowering, self.component, self.profile, language)?),
+        };
+        let mut program = alike.program.clone();
+        let [before, between, after] = &alike.lists;
+        program.args = Args::with_capacity(5);
+        program.args.share(before);
+        if lowering.host.family == Family::Gnu {
+            // Without a seed gcc names the initialisers of a unit that exports nothing at random.
+            program.args.push(Arg::text("-frandom-seed=").and(source.label()));
+        }
+        program.args.share(between);
+        program.args.push(source.arg());
+        program.args.share(after);
+        let step = lowering.graph.add(Step {
+            verb: "Compiling",
+            label: source.label().to_owned(),
+            action: Action::Run(program),
+            inputs: Vec::new(),
+            outputs: vec![OBJECT.to_owned()],
+            weight: self.profile.weight.unwrap_or(PLAIN_UNIT),
+            resource: ResourceClass::Cpu,
+        })?;
+        Ok(ObjectFile { output: OutputRef { step, name: OBJECT.to_owned() }, source: source.label().to_owned() })
+    }
+}
+
+impl Alike {
+    fn new(lowering: &Lowering<'_>, component: &Component, profile: &CompileProfile, language: Language) -> Result<Self, BackendError> {
+        let flags = match language {
+            Language::C => &component.c_flags,
+            Language::Cxx => &component.cxx_flags,
+        };
+        let scoped = !shows_arguments(flags);
+        let mut args = mapped_args(lowering.host, &lowering.project, profile, scoped);
+        match language {
+            Language::C => args.extend([Arg::from("-x"), Arg::from("c")]),
+            Language::Cxx => args.push(Arg::text("-std=").and(profile.cxx_std)),
+        }
+        args.extend(profile.defines.iter().map(|define| Arg::text("-D").and(define.as_str())));
+        args.extend(profile.scoped_defines.iter().map(|define| {
+            let name = define.split('=').next().unwrap_or_default();
+            scoped_by(scoped, Arg::text("-D").and(define.as_str()), || Scope::Word(name.into()))
+        }));
+        args.extend(component.include_dirs.iter().map(|dir| Arg::text("-I").with(Piece::Path(dir.clone()))));
+        if let Some(step) = &profile.generated_headers {
+            args.push(Arg::text("-I").with(Piece::OutputDir(step.clone())));
+        }
+        for dir in &profile.include_dirs {
+            args.push(scoped_by(scoped, Arg::text("-I").with(Piece::Path(dir.clone())), || Scope::Root(dir.root.clone())));
+        }
+        for dir in &profile.system_include_dirs {
+            let of_root = |arg: Arg| scoped_by(scoped, arg, || Scope::Root(dir.root.clone()));
+            args.extend([of_root(Arg::from("-isystem")), of_root(Arg::from(dir.clone()))]);
+        }
+        args.extend(flags.iter().map(|flag| Arg::from(flag.as_str())));
+        args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())]), Arg::from("-c")]);
+        let own = lowering.host.args.iter().map(|arg| Arg::from(arg.as_str()));
+        let before = own.chain(common_args(lowering.host)).collect();
+        let after = [Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])].into();
+        let program = lowering.program(lowering.host.path.as_path(), lowering.host.identity.as_str(), Args::new());
+        let program = Program { depfile: Some(DEPFILE.to_owned()), ..program };
+        let program = unit_compiler(lowering, &[(FlagList::Host, flags)], program)?;
+        Ok(Self { program, lists: [before, args.into(), after] })
+    }
+}
+
+/// A run of the host compiler in the project's directory, with `args` after those that are the compiler's own.
+pub(crate) fn host_program(lowering: &Lowering<'_>, args: Vec<Arg>) -> Program {
     let own = lowering.host.args.iter().map(|arg| Arg::from(arg.as_str()));
-    let program = lowering.program(lowering.host.path.clone(), lowering.host.identity.clone(), own.chain(args).collect());
-    Program { depfile, ..program }
+    lowering.program(lowering.host.path.as_path(), lowering.host.identity.as_str(), own.chain(args).collect::<Args>())
 }
 
 /// `program`, which compiles a unit with the author's `flags`, as it is run: behind the launcher, if there is one. Where a flag makes it
@@ -169,12 +207,12 @@ pub fn unit_compiler(lowering: &Lowering<'_>, flags: &[(FlagList, &[String])], p
     let parts = [processor, lowering.launcher.map(|launcher| launcher.identity.as_str())];
     for (name, part) in ["processor", "launcher"].into_iter().zip(parts) {
         if let Some(part) = part {
-            program.tool = blake3::hash(format!("{}\n{name} {part}", program.tool).as_bytes()).to_hex().to_string();
+            program.tool = blake3::hash(format!("{}\n{name} {part}", program.tool).as_bytes()).to_hex().as_str().into();
         }
     }
     if let Some(launcher) = lowering.launcher {
-        program.launcher = Some(launcher.path.clone());
-        program.ambient.extend(launcher.ambient.clone());
+        program.launcher = Some(launcher.path.as_path().into());
+        Arc::make_mut(&mut program.ambient).extend(launcher.ambient.clone());
     }
     Ok(program)
 }
@@ -199,16 +237,20 @@ fn scoped_by(scoped: bool, arg: Arg, scope: impl FnOnce() -> Scope) -> Arg {
     if scoped { arg.scoped(scope()) } else { arg }
 }
 
-/// Optimisation, position independence, visibility and reproducibility.
-fn common_args(host: &HostCompiler, project: &RootName, profile: &CompileProfile, source: &UnitSource, scoped: bool) -> Vec<Arg> {
+/// Optimisation, position independence and visibility.
+fn common_args(host: &HostCompiler) -> Vec<Arg> {
     let mut args: Vec<Arg> = ["-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden"].into_iter().map(Arg::from).collect();
     if host.accepts_no_gnu_unique {
         // Unique symbols join the inline statics of all loaded extensions.
         args.push(Arg::from("-fno-gnu-unique"));
     }
+    args
+}
+
+/// What keeps the names of directories out of what is made.
+fn mapped_args(host: &HostCompiler, project: &RootName, profile: &CompileProfile, scoped: bool) -> Vec<Arg> {
+    let mut args = Vec::new();
     if host.family == Family::Gnu {
-        // Without a seed gcc names the initialisers of a unit that exports nothing at random.
-        args.push(Arg::text("-frandom-seed=").and(source.label()));
         // It resolves links in the names of system headers where that makes them shorter, and no map fits any longer.
         args.push(Arg::from("-fno-canonical-system-headers"));
     }

@@ -20,15 +20,15 @@ mod torch;
 mod tvm_ffi;
 
 pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, TorchPart, UnitPart, WrongCode};
-pub use compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit, host_program, shows_arguments, unit_compiler};
+pub use compile::{CompileProfile, HostUnits, ObjectFile, UnitSource, shows_arguments, unit_compiler};
 pub use error::BackendError;
 pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
 pub use framework::Framework;
 pub use kiln_format::build::KernelOptions;
 pub use kiln_format::{BackendName, CudaCapability, CudaSuffix, MajorMinor, Span, Spanned, Version};
 pub use kiln_graph::{
-    Action, Arg, Builtin, BuiltinError, Call, Graph, Input, Interrupt, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding,
-    RootKind, RootName, Scope, Step, StepId, Weight, write_file,
+    Action, Arg, Args, Builtin, BuiltinError, Call, Graph, Input, Interrupt, OutputRef, PathRef, Piece, Program, ResourceClass,
+    RootBinding, RootKind, RootName, Scope, Step, StepId, Weight, write_file,
 };
 pub use kiln_object::elf::Machine;
 pub use kiln_object::{Error as ObjectError, archive, elf, fatbin};

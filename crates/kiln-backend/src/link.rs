@@ -35,14 +35,14 @@ pub(crate) struct ExtensionLink<'a> {
 ///
 /// # Errors
 /// When the graph refuses a step.
-pub(crate) fn link_extension(
+pub(crate) fn link_extension<'o>(
     lowering: &mut Lowering<'_>,
     link: &ExtensionLink<'_>,
-    objects: &[ObjectFile],
+    objects: impl Iterator<Item = &'o ObjectFile>,
 ) -> Result<OutputRef, BackendError> {
     // A source that two components compile alike is one step, and its object is linked once.
     let mut known = HashSet::new();
-    let objects: Vec<&ObjectFile> = objects.iter().filter(|object| known.insert(&object.output)).collect();
+    let objects: Vec<&ObjectFile> = objects.filter(|object| known.insert(&object.output)).collect();
     let names = Arc::new(LinkNames {
         provider: link.provider.clone(),
         linked: link.linked.clone(),
@@ -80,7 +80,7 @@ pub(crate) fn link_extension(
     let step = lowering.graph.add(Step {
         verb: "Linking",
         label: file_name.clone(),
-        action: Action::Run(host_program(lowering, args, None)),
+        action: Action::Run(host_program(lowering, args)),
         inputs: Vec::new(),
         outputs: vec![file_name.clone()],
         weight: Weight { cpu_ms: 300, memory_mib: 200 },

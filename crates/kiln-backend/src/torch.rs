@@ -8,7 +8,7 @@ use kiln_graph::{OutputRef, RootBinding, RootName, Weight};
 use kiln_toolchain::{LibraryExports, PythonVersion, TorchToolchain};
 
 use crate::backend::{Component, FrameworkPart, Lowering};
-use crate::compile::{CompileProfile, ObjectFile, UnitSource, compile_host_unit};
+use crate::compile::{CompileProfile, HostUnits, ObjectFile, UnitSource};
 use crate::error::BackendError;
 use crate::flags::user_cxx_level;
 use crate::framework::Framework;
@@ -84,7 +84,6 @@ impl Framework for TorchFramework {
 
     fn link(&self, lowering: &mut Lowering<'_>, part: &FrameworkPart, objects: &[ObjectFile]) -> Result<OutputRef, BackendError> {
         let init = self.module_init(lowering)?;
-        let objects: Vec<ObjectFile> = objects.iter().chain([&init]).cloned().collect();
         let (linked, unlinked) = self.libraries(part);
         let link = ExtensionLink {
             file_name: &self.file_name,
@@ -95,7 +94,7 @@ impl Framework for TorchFramework {
             python: Some(PythonVersion::FLOOR),
             exports: EXPORTS,
         };
-        link_extension(lowering, &link, &objects)
+        link_extension(lowering, &link, objects.iter().chain([&init]))
     }
 }
 
@@ -125,7 +124,7 @@ impl TorchFramework {
     fn module_init(&self, lowering: &mut Lowering<'_>) -> Result<ObjectFile, BackendError> {
         let source = UnitSource::Generated(OutputRef { step: generated::module_init(lowering.graph)?, name: "module_init.c".to_owned() });
         let component = Component::generated("module initialisation");
-        compile_host_unit(lowering, &component, &CompileProfile::default(), &source, Language::C)
+        HostUnits::new(&component, &CompileProfile::default()).compile(lowering, &source, Language::C)
     }
 }
 

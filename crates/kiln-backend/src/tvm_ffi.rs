@@ -73,6 +73,6 @@ impl Framework for TvmFfiFramework {
             python: None,
             exports: EXPORTS,
         };
-        link_extension(lowering, &link, objects)
+        link_extension(lowering, &link, objects.iter())
     }
 }

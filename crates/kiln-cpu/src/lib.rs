@@ -15,8 +15,8 @@ pub use kiln_backend::build_script::{BuildError, Cargo, Library, StepFailure};
 use kiln_backend::build_script::{Provided, Request, Vendor};
 
 use kiln_backend::{
-    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, Lowering, ObjectFile, SourceKind, TorchPart, UnitSource,
-    classify_source, compile_host_unit,
+    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostUnits, Lowering, ObjectFile, SourceKind, TorchPart,
+    UnitSource, classify_source,
 };
 
 /// Defines that torch's own package adds to extensions of its cpu build.
@@ -56,12 +56,13 @@ impl Backend for CpuBackend {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {
+        let mut units = HostUnits::new(component, profile);
         let mut objects = Vec::new();
         for source in &component.sources {
             match classify_source(&source.path) {
                 SourceKind::Header => {}
                 SourceKind::Host(language) => {
-                    objects.push(compile_host_unit(lowering, component, profile, &UnitSource::Project(source.clone()), language)?);
+                    objects.push(units.compile(lowering, &UnitSource::Project(source.clone()), language)?);
                 }
                 SourceKind::Other => {
                     return Err(BackendError::UnknownSource {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Architectures, Backend, BackendError, BackendName, CompileProfile, Component, CudaCapability, Family, FrameworkPart, HostCompiler,
-    KernelOptions, Lowering, ObjectFile, SourceKind, TorchPart, UnitSource, WrongCode, classify_source, compile_host_unit, elf,
+    HostUnits, KernelOptions, Lowering, ObjectFile, SourceKind, TorchPart, UnitSource, WrongCode, classify_source, elf,
 };
 
 use crate::capability::{self, ArchRequest, Choice, Support};
@@ -171,12 +171,13 @@ impl Backend for CudaBackend {
         let host_profile = self.host_profile(profile);
         let capabilities = self.choice(component)?.capabilities;
         let flags = self.flags(component)?;
+        let mut units = HostUnits::new(component, &host_profile);
         let mut objects = Vec::new();
         for source in &component.sources {
             match classify_source(&source.path) {
                 SourceKind::Header => {}
                 SourceKind::Host(language) => {
-                    objects.push(compile_host_unit(lowering, component, &host_profile, &UnitSource::Project(source.clone()), language)?);
+                    objects.push(units.compile(lowering, &UnitSource::Project(source.clone()), language)?);
                 }
                 SourceKind::Other if is_cuda(&source.path) => {
                     let toolkit = &self.toolkit;

@@ -139,8 +139,8 @@ impl Fan<'_, '_> {
             _ => None,
         };
         let toolkit = self.unit.toolkit;
-        let args = self.parts.fatbinary.iter().map(|word| self.arg(word, &own)).collect();
-        let program = lowering.program(program(toolkit, &self.parts.programs, "fatbinary"), toolkit.identity.clone(), args);
+        let args: Vec<Arg> = self.parts.fatbinary.iter().map(|word| self.arg(word, &own)).collect();
+        let program = lowering.program(program(toolkit, &self.parts.programs, "fatbinary"), toolkit.identity.as_str(), args);
         let fatbin = lowering.graph.add(step("Joining", &self.unit.source.path, program, vec![FATBIN.to_owned()], SMALL))?;
         Ok(lowering.graph.add(Step {
             verb: "Embedding",
@@ -193,7 +193,7 @@ impl Fan<'_, '_> {
     fn host_program(&self, lowering: &Lowering<'_>, words: &[Word], own: &dyn Fn(&File) -> Option<Arg>) -> Result<Program, BackendError> {
         let mut args = self.scoped(words, own);
         args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
-        let program = lowering.program(host_file(lowering), lowering.host.identity.clone(), args);
+        let program = lowering.program(host_file(lowering), lowering.host.identity.as_str(), args);
         let program = Program { depfile: Some(DEPFILE.to_owned()), ..program };
         unit_compiler(lowering, &[(FlagList::Nvcc, &own_flags(self.unit))], program)
     }

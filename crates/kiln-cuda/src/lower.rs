@@ -298,7 +298,7 @@ fn host_flags(lowering: &Lowering<'_>, profile: &CompileProfile, toolkit: &CudaT
 
 fn program(lowering: &Lowering<'_>, toolkit: &CudaToolkit, args: Vec<Arg>, depfile: Option<String>) -> Program {
     let tool = blake3::hash(format!("{}\n{}", toolkit.identity, lowering.host.identity).as_bytes()).to_hex().to_string();
-    Program { depfile, ..lowering.program(toolkit.nvcc.clone(), tool, args) }
+    Program { depfile, ..lowering.program(toolkit.nvcc.as_path(), tool, args) }
 }
 
 /// An include directory: relative for one of the project.

@@ -1,6 +1,7 @@
 //! The programs of a step: how they are started, and how they are shown.
 
 use std::ffi::OsString;
+use std::iter;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -30,18 +31,19 @@ impl Run<'_> {
             return Err(Failure::Interrupted);
         }
         let out = room.out_dir();
-        let started = |launcher: Option<&PathBuf>, path: &PathBuf, args: &[Arg]| {
+        let started = |launcher: Option<&Path>, path: &Path, args: &mut dyn Iterator<Item = &Arg>| {
             let mut command = Command::new(launcher.unwrap_or(path));
             command.args(launcher.map(|_| path));
-            command.args(args.iter().map(|arg| self.arg(arg, &out)));
+            command.args(args.map(|arg| self.arg(arg, &out)));
             command.env_clear().env("TMPDIR", room.tmp_dir());
-            command.envs(&program.ambient);
+            command.envs(program.ambient.iter());
             command.envs(program.env.iter().map(|(name, value)| (name, self.arg(value, &out))));
             command
         };
-        self.run_one(started(program.launcher.as_ref(), &program.path, &program.args), &self.places.resolve(&program.cwd), room, used)?;
+        let first = started(program.launcher.as_deref(), &program.path, &mut program.args.iter());
+        self.run_one(first, &self.places.resolve(&program.cwd), room, used)?;
         for call in &program.then {
-            let mut command = started(None, &call.path, &call.args);
+            let mut command = started(None, &call.path, &mut call.args.iter());
             command.envs(call.env.iter().map(|(name, value)| (name, self.arg(value, &out))));
             self.run_one(command, &out, room, used)?;
         }
@@ -79,18 +81,18 @@ impl Run<'_> {
     pub(crate) fn command_text(&self, node: &Node) -> Option<Vec<String>> {
         let Action::Run(program) = &node.step.action else { return None };
         let own = self.work_dir.step_dir(&node.id);
-        let words = |path: &Path, args: &[Arg]| {
-            let args = args.iter().map(|arg| self.arg(arg, &own).to_string_lossy().into_owned());
-            std::iter::once(path.display().to_string()).chain(args).collect::<Vec<_>>()
+        let words = |path: &Path, args: &mut dyn Iterator<Item = &Arg>| {
+            let args = args.map(|arg| self.arg(arg, &own).to_string_lossy().into_owned());
+            iter::once(path.display().to_string()).chain(args).collect::<Vec<_>>()
         };
         let mut command: Vec<String> = program.launcher.iter().map(|path| path.display().to_string()).collect();
-        command.extend(words(&program.path, &program.args));
+        command.extend(words(&program.path, &mut program.args.iter()));
         if !program.then.is_empty() {
             command.extend(["&&".to_owned(), "cd".to_owned(), own.display().to_string()]);
         }
         for call in &program.then {
             command.push("&&".to_owned());
-            command.extend(words(&call.path, &call.args));
+            command.extend(words(&call.path, &mut call.args.iter()));
         }
         Some(command)
     }

@@ -7,7 +7,7 @@
 //!
 //! | what | step id | record | why |
 //! |---|---|---|---|
-//! | arguments, in order, piece by piece | yes | | they decide the result; a piece that names a file enters by its name, see below |
+//! | arguments, in order, piece by piece; those that steps share by the digest of their list | yes | | they decide the result; a piece that names a file enters by its name, see below |
 //! | working directory | as `root/path` | | relative arguments and depfiles depend on it |
 //! | programs that run after the first one: identity, arguments, `env` | yes | | each has a part in the result |
 //! | `env` | yes | | it may decide the result: the program sees nothing else |
@@ -32,6 +32,11 @@
 //! | verb, label, weight, resource class | no | no | how a step is shown and scheduled |
 //! | path of the step's own output directory | no | no | it is a fresh temporary one in each run |
 //!
+//! A list of arguments that steps share is hashed once and enters the id of each of them as that digest: a plan of 100,000 steps would
+//! else spend most of its time hashing the same flags again. How arguments are cut into lists is part of a step's id, therefore, and code
+//! that cuts them otherwise makes other steps of the same commands. The keys of the cache are made of the arguments one by one, so that
+//! it knows the results of either; equal steps of a plan are equal because one piece of code describes them.
+//!
 //! The serialisation is unambiguous: every text is preceded by its length, every list by its count, every alternative by a
 //! tag byte. No value of one field can be read as another's. `FORMAT` is raised when the serialisation changes meaning.
 //!
@@ -46,11 +51,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::args::{Args, List};
 use crate::graph::{GraphError, pieces};
+use crate::lists::Lists;
 use crate::step::{Action, Arg, Input, OutputRef, PathRef, Piece, RootBinding, RootKind, RootName, Scope, Step, StepId};
 
 /// Names this serialisation; part of every digest.
-const FORMAT: &str = "kiln step 3";
+const FORMAT: &str = "kiln step 4";
 
 /// Hexadecimal digits of a [`StepId`].
 const DIGITS: usize = 32;
@@ -62,11 +69,21 @@ const ACTION: &str = "kiln action 2";
 ///
 /// # Errors
 /// [`GraphError::UnknownRoot`].
-pub(crate) fn step_id(step: &Step, roots: &BTreeMap<RootName, RootBinding>) -> Result<StepId, GraphError> {
-    let mut canon = Canon { bytes: Vec::with_capacity(USUAL_LENGTH), roots, label: &step.label, slots: None, made_by: &[] };
-    canon.step(step)?;
+pub(crate) fn step_id(step: &Step, roots: &BTreeMap<RootName, RootBinding>, lists: &Lists) -> Result<StepId, GraphError> {
+    let mut canon = Canon::new(&step.label, roots);
+    canon.step(step, Some(lists))?;
     let hex = canon.hash(FORMAT).to_hex();
     Ok(StepId(hex.get(..DIGITS).unwrap_or(&hex).into()))
+}
+
+/// What stands for arguments that the step `label` shares with others, in the identity of each.
+///
+/// # Errors
+/// [`GraphError::UnknownRoot`].
+pub(crate) fn list_digest(args: &[Arg], label: &str, roots: &BTreeMap<RootName, RootBinding>) -> Result<Key, GraphError> {
+    let mut canon = Canon::new(label, roots);
+    canon.args(args.iter(), args.len())?;
+    Ok(Key(*canon.hash(FORMAT).as_bytes()))
 }
 
 /// The scopes of a step's arguments, each once, in order of mention: the step's slots.
@@ -108,8 +125,8 @@ pub(crate) fn action_key(
     made_by: &[StepId],
     roots: &BTreeMap<RootName, RootBinding>,
 ) -> Result<Key, GraphError> {
-    let mut canon = Canon { bytes: Vec::with_capacity(USUAL_LENGTH), roots, label: &step.label, slots: Some(slots), made_by };
-    canon.step(step)?;
+    let mut canon = Canon { slots: Some(slots), made_by, ..Canon::new(&step.label, roots) };
+    canon.step(step, None)?;
     Ok(Key(*canon.hash(ACTION).as_bytes()))
 }
 
@@ -118,7 +135,7 @@ pub(crate) fn action_key(
 /// # Errors
 /// [`GraphError::UnknownRoot`].
 pub(crate) fn scoped_digest(step: &Step, scope: &Scope, roots: &BTreeMap<RootName, RootBinding>) -> Result<Key, GraphError> {
-    let mut canon = Canon { bytes: Vec::new(), roots, label: &step.label, slots: None, made_by: &[] };
+    let mut canon = Canon::new(&step.label, roots);
     if let Action::Run(program) = &step.action {
         for arg in program.args.iter().filter(|arg| arg.scope() == Some(scope)) {
             canon.arg(arg)?;
@@ -152,18 +169,26 @@ struct Canon<'a> {
     made_by: &'a [StepId],
 }
 
-impl Canon<'_> {
+impl<'a> Canon<'a> {
+    fn new(label: &'a str, roots: &'a BTreeMap<RootName, RootBinding>) -> Self {
+        Self { bytes: Vec::with_capacity(USUAL_LENGTH), roots, label, slots: None, made_by: &[] }
+    }
+
     /// The hash of what was written, in the named serialisation.
     fn hash(&self, serialisation: &str) -> blake3::Hash {
         blake3::Hash::from_bytes(blake3::derive_key(serialisation, &self.bytes))
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), GraphError> {
+    /// Writes a step. Of shared lists their digests, where `lists` are given, and else all arguments, however they are shared.
+    fn step(&mut self, step: &Step, lists: Option<&Lists>) -> Result<(), GraphError> {
         match &step.action {
             Action::Run(program) => {
                 self.tag(0);
                 self.text(&program.tool);
-                self.args(&program.args)?;
+                match lists {
+                    Some(lists) => self.lists(&program.args, lists)?,
+                    None => self.args(program.args.iter(), program.args.len())?,
+                }
                 self.path(&program.cwd)?;
                 self.environment(&program.env)?;
                 match &program.depfile {
@@ -176,7 +201,7 @@ impl Canon<'_> {
                 self.count(program.then.len());
                 for call in &program.then {
                     self.text(&call.tool);
-                    self.args(&call.args)?;
+                    self.args(call.args.iter(), call.args.len())?;
                     self.environment(&call.env)?;
                 }
             }
@@ -207,9 +232,30 @@ impl Canon<'_> {
         Ok(())
     }
 
-    fn args(&mut self, args: &[Arg]) -> Result<(), GraphError> {
-        self.count(args.len());
-        args.iter().try_for_each(|arg| self.arg(arg))
+    fn args<'b>(&mut self, mut args: impl Iterator<Item = &'b Arg>, count: usize) -> Result<(), GraphError> {
+        self.count(count);
+        args.try_for_each(|arg| self.arg(arg))
+    }
+
+    fn lists(&mut self, args: &Args, lists: &Lists) -> Result<(), GraphError> {
+        self.count(args.lists().len());
+        for list in args.lists() {
+            match list {
+                List::Own(args) => {
+                    self.tag(0);
+                    self.args(args.iter(), args.len())?;
+                }
+                List::Shared(list) => {
+                    self.tag(1);
+                    let digest = match lists.get(list) {
+                        Some(known) => known.digest,
+                        None => list_digest(list, self.label, self.roots)?,
+                    };
+                    self.bytes.extend(digest.0);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn environment(&mut self, env: &BTreeMap<String, Arg>) -> Result<(), GraphError> {

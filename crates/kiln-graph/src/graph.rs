@@ -1,10 +1,15 @@
 //! The graph: steps joined by the files they make, equal steps once.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use crate::args::List;
 use crate::fingerprint;
-use crate::step::{Action, Input, OutputRef, PathRef, Piece, RootBinding, RootName, Scope, Step, StepId};
+use crate::lists::{Known, Lists};
+use crate::step::{Action, Arg, Input, OutputRef, PathRef, Piece, Program, RootBinding, RootName, Scope, Step, StepId};
 
 /// Why a step, root or target cannot enter a graph. Each one is a fault of the code that describes the step, not of a user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -137,8 +142,26 @@ pub(crate) struct Target {
 pub struct Graph {
     roots: BTreeMap<RootName, RootBinding>,
     nodes: Vec<Node>,
-    index: HashMap<StepId, usize>,
+    index: HashMap<StepId, usize, BuildHasherDefault<DigestHasher>>,
+    lists: Lists,
     targets: Vec<Target>,
+}
+
+/// Hashes what is a digest already: its letters, joined.
+#[derive(Debug, Default)]
+struct DigestHasher(u64);
+
+impl Hasher for DigestHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for word in bytes.chunks(8) {
+            let word = word.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Graph {
@@ -171,10 +194,14 @@ impl Graph {
     /// # Errors
     /// Every way in which a description can contradict itself or the graph, see [`GraphError`].
     pub fn add(&mut self, step: Step) -> Result<StepId, GraphError> {
+        let mut lists = std::mem::take(&mut self.lists);
+        let learned = lists.learn(&step, |list| self.learn(&step.label, list));
+        self.lists = lists;
+        learned?;
         let dependencies = self.check(&step)?;
-        let id = fingerprint::step_id(&step, &self.roots)?;
-        if !self.index.contains_key(&id) {
-            self.index.insert(id.clone(), self.nodes.len());
+        let id = fingerprint::step_id(&step, &self.roots, &self.lists)?;
+        if let Entry::Vacant(new) = self.index.entry(id.clone()) {
+            new.insert(self.nodes.len());
             self.nodes.push(Node { id: id.clone(), step, dependencies });
         }
         Ok(id)
@@ -282,26 +309,25 @@ impl Graph {
         if step.outputs.is_empty() {
             return Err(GraphError::NoOutput { label: label.clone() });
         }
-        let mut names: BTreeSet<&str> = BTreeSet::new();
+        let mut names: Vec<&str> = Vec::with_capacity(step.outputs.len() + 1);
         for name in step.outputs.iter().map(String::as_str).chain(depfile) {
             if name.is_empty() || !is_plain(name) {
                 return Err(GraphError::BadOutputName { label: label.clone(), name: name.to_owned() });
             }
-            if !names.insert(name) {
-                return Err(GraphError::OutputCollision { label: label.clone(), name: name.to_owned() });
-            }
+            names.push(name);
         }
-        if let Some(name) = names.iter().find(|name| parents(name).any(|parent| names.contains(parent))) {
+        names.sort_unstable();
+        let twice = names.windows(2).find_map(|pair| (pair.first() == pair.last()).then(|| pair.last()).flatten());
+        let below = || names.iter().find(|name| parents(name).any(|parent| names.binary_search(&parent).is_ok()));
+        if let Some(name) = twice.or_else(below) {
             return Err(GraphError::OutputCollision { label: label.clone(), name: (*name).to_owned() });
         }
 
-        let mut dependencies = BTreeSet::new();
+        let mut dependencies = Vec::new();
         for input in &step.inputs {
             match input {
                 Input::File(path) => self.check_path(label, path)?,
-                Input::Output(output) => {
-                    dependencies.insert(self.find_output(label, output)?);
-                }
+                Input::Output(output) => dependencies.push(self.find_output(label, output)?),
             }
         }
         if let Action::Run(program) = &step.action {
@@ -318,34 +344,57 @@ impl Graph {
                 }
             }
         }
-        for piece in pieces(step) {
-            match piece {
-                Piece::Text(_) | Piece::WorkDir | Piece::Scope(Scope::Word(_)) => {}
-                Piece::Scope(Scope::Root(root)) => self.check_path(label, &PathRef { root: root.clone(), path: String::new() })?,
-                Piece::Path(path) => self.check_path(label, path)?,
-                Piece::Own(name) => {
-                    if !names.contains(name.as_str()) {
-                        return Err(GraphError::UnknownOwn { label: label.clone(), name: name.clone() });
+        let check = |piece: &Piece, dependencies: &mut Vec<usize>| {
+            check_own(label, &names, piece)?;
+            dependencies.extend(self.check_other(label, piece)?);
+            Ok(())
+        };
+        if let Action::Run(program) = &step.action {
+            for list in program.args.lists() {
+                match list {
+                    List::Own(args) => args.iter().flat_map(|arg| &arg.0).try_for_each(|piece| check(piece, &mut dependencies))?,
+                    // Learned already: what it mentions of other steps is there.
+                    List::Shared(list) => {
+                        let known = self.lists.get(list).into_iter();
+                        known.clone().flat_map(|known| &known.own).try_for_each(|piece| check_own(label, &names, piece))?;
+                        dependencies.extend(known.flat_map(|known| &known.dependencies));
                     }
-                }
-                Piece::Scratch(name) => {
-                    if !is_plain(name) || name.contains('/') {
-                        return Err(GraphError::BadOutputName { label: label.clone(), name: name.clone() });
-                    }
-                    if names.contains(name.as_str()) {
-                        return Err(GraphError::OutputCollision { label: label.clone(), name: name.clone() });
-                    }
-                }
-                Piece::Output(output) => {
-                    dependencies.insert(self.find_output(label, output)?);
-                }
-                Piece::OutputDir(id) => {
-                    let index = self.position(id).ok_or_else(|| GraphError::UnknownStep { needed_by: label.clone(), step: id.clone() })?;
-                    dependencies.insert(index);
                 }
             }
+            other_args(program).flat_map(|arg| &arg.0).try_for_each(|piece| check(piece, &mut dependencies))?;
         }
-        Ok(dependencies.into_iter().collect())
+        dependencies.sort_unstable();
+        dependencies.dedup();
+        Ok(dependencies)
+    }
+
+    /// What there is to know of a list of arguments that the step `label` shares with others.
+    fn learn(&self, label: &str, list: &Arc<[Arg]>) -> Result<Known, GraphError> {
+        let mut dependencies = BTreeSet::new();
+        for piece in list.iter().flat_map(|arg| &arg.0) {
+            dependencies.extend(self.check_other(label, piece)?);
+        }
+        Ok(Known::new(list, fingerprint::list_digest(list, label, &self.roots)?, dependencies.into_iter().collect()))
+    }
+
+    /// Checks what a piece mentions of roots and of other steps; gives the node that it needs.
+    fn check_other(&self, label: &str, piece: &Piece) -> Result<Option<usize>, GraphError> {
+        match piece {
+            Piece::Text(_) | Piece::WorkDir | Piece::Own(_) | Piece::Scratch(_) | Piece::Scope(Scope::Word(_)) => Ok(None),
+            Piece::Scope(Scope::Root(root)) => {
+                self.check_path(label, &PathRef { root: root.clone(), path: String::new() })?;
+                Ok(None)
+            }
+            Piece::Path(path) => {
+                self.check_path(label, path)?;
+                Ok(None)
+            }
+            Piece::Output(output) => self.find_output(label, output).map(Some),
+            Piece::OutputDir(id) => {
+                let unknown = || GraphError::UnknownStep { needed_by: label.to_owned(), step: id.clone() };
+                self.position(id).ok_or_else(unknown).map(Some)
+            }
+        }
     }
 
     fn check_path(&self, label: &str, path: &PathRef) -> Result<(), GraphError> {
@@ -370,14 +419,34 @@ impl Graph {
     }
 }
 
+/// Checks what a piece mentions of the very step `label`, which makes the files called `names`, sorted.
+fn check_own(label: &str, names: &[&str], piece: &Piece) -> Result<(), GraphError> {
+    match piece {
+        Piece::Own(name) if names.binary_search(&name.as_str()).is_err() => {
+            Err(GraphError::UnknownOwn { label: label.to_owned(), name: name.clone() })
+        }
+        Piece::Scratch(name) if !is_plain(name) || name.contains('/') => {
+            Err(GraphError::BadOutputName { label: label.to_owned(), name: name.clone() })
+        }
+        Piece::Scratch(name) if names.binary_search(&name.as_str()).is_ok() => {
+            Err(GraphError::OutputCollision { label: label.to_owned(), name: name.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Every piece of a step's arguments and environment, in order; nothing for a builtin.
 pub(crate) fn pieces(step: &Step) -> impl Iterator<Item = &Piece> {
     let program = match &step.action {
         Action::Run(program) => Some(program),
         Action::Builtin(_) => None,
     };
-    let calls = program.into_iter().flat_map(|program| &program.then).flat_map(|call| call.args.iter().chain(call.env.values()));
-    program.into_iter().flat_map(|program| program.args.iter().chain(program.env.values())).chain(calls).flat_map(|arg| &arg.0)
+    program.into_iter().flat_map(|program| program.args.iter().chain(other_args(program))).flat_map(|arg| &arg.0)
+}
+
+/// The values of the environment, then arguments and environment of the programs that run after the first one.
+fn other_args(program: &Program) -> impl Iterator<Item = &Arg> {
+    program.env.values().chain(program.then.iter().flat_map(|call| call.args.iter().chain(call.env.values())))
 }
 
 /// Whether `path` is relative, with `/` between names and without empty, `.` or `..` names or NUL bytes.

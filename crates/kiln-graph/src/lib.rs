@@ -9,8 +9,8 @@
 //!
 //! | module | its job |
 //! |---|---|
-//! | `step`, `graph`, `plan` | descriptions, how they are joined and checked, how they are shown |
-//! | `fingerprint` | which step a description is: **what enters which key, and why** |
+//! | `step`, `args`, `graph`, `plan` | descriptions, how they are joined and checked, how they are shown |
+//! | `fingerprint`, `lists` | which step a description is: **what enters which key, and why** |
 //! | `executor`, `schedule`, `history` | threads, and which step is next: **by what it is expected to take** |
 //! | `run` | one step from its check to its record: **what a killed process leaves, and why that is enough** |
 //! | `check`, `record`, `content`, `place` | whether outputs are current, by the content of all that was read and made |
@@ -23,6 +23,7 @@
 //! | `command`, `process`, `room` | programs in groups of their own, in directories of their own |
 //! | `workdir`, `interrupt`, `outcome`, `event` | the lock and what is kept, how to stop, what happened |
 
+mod args;
 mod builtin;
 mod cache;
 mod check;
@@ -38,6 +39,7 @@ mod history;
 mod inputs;
 mod interrupt;
 mod last;
+mod lists;
 mod memory;
 mod outcome;
 mod place;
@@ -56,6 +58,7 @@ mod tokens;
 mod trace;
 mod workdir;
 
+pub use args::Args;
 pub use builtin::write_file;
 pub use cache::{ActionCache, CacheCounts, CachePruned, CacheStats, DEFAULT_CACHE_LIMIT, Verified, size_of_text};
 pub use companion::Companion;

@@ -113,11 +113,11 @@ pub(crate) fn action(action: &Action) -> PlanAction {
     match action {
         Action::Run(program) => PlanAction::Run {
             program: program.path.display().to_string(),
-            tool: program.tool.clone(),
-            argv: program.launcher.iter().map(|path| name(path)).chain(argv(&program.path, &program.args)).collect(),
+            tool: program.tool.to_string(),
+            argv: program.launcher.iter().map(|path| name(path)).chain(argv(&program.path, program.args.iter())).collect(),
             cwd: path(&program.cwd),
             env: program.env.iter().map(|(name, value)| format!("{name}={}", arg(value))).collect(),
-            then: program.then.iter().map(|call| argv(&call.path, &call.args)).collect(),
+            then: program.then.iter().map(|call| argv(&call.path, call.args.iter())).collect(),
         },
         Action::Builtin(builtin) => PlanAction::Builtin { name: builtin.name, version: builtin.version },
     }
@@ -127,8 +127,8 @@ fn name(program: &Path) -> String {
     program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
 }
 
-fn argv(program: &Path, args: &[Arg]) -> Vec<String> {
-    std::iter::once(name(program)).chain(args.iter().map(arg)).collect()
+fn argv<'a>(program: &Path, args: impl Iterator<Item = &'a Arg>) -> Vec<String> {
+    std::iter::once(name(program)).chain(args.map(arg)).collect()
 }
 
 fn inputs(step: &crate::step::Step) -> Vec<String> {

@@ -81,8 +81,8 @@ fn text(piece: &Piece) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::path::PathBuf;
+    use std::sync::Arc;
 
     use super::*;
     use crate::graph::Graph;
@@ -118,13 +118,13 @@ mod tests {
         ];
         let cwd = PathRef { root: root.clone(), path: String::new() };
         let program = Program {
-            path: PathBuf::from("/cc"),
+            path: Path::new("/cc").into(),
             launcher: None,
-            tool: String::new(),
-            args,
+            tool: "".into(),
+            args: args.into(),
             cwd,
-            env: BTreeMap::new(),
-            ambient: BTreeMap::new(),
+            env: Arc::default(),
+            ambient: Arc::default(),
             depfile: None,
             then: Vec::new(),
         };

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use crate::args::Args;
 
 /// The name of a directory that is bound to a place only when a graph runs, such as `project` or `torch-2.13.0`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -192,21 +194,21 @@ pub enum Input {
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The program file, absolute. Its path is no part of the step's identity; [`Program::tool`] is.
-    pub path: PathBuf,
+    pub path: Arc<Path>,
     /// A program that is started in its place, with `path` and the arguments as arguments. Its path is no part of the identity either.
-    pub launcher: Option<PathBuf>,
+    pub launcher: Option<Arc<Path>>,
     /// Identity of the program: a digest that changes when the tool does, when its launcher does, and when what it looks at of the
     /// machine does, where arguments make it look.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// Arguments, without the program itself.
-    pub args: Vec<Arg>,
+    pub args: Args,
     /// Working directory.
     pub cwd: PathRef,
     /// The whole environment of the process. Part of the identity.
-    pub env: BTreeMap<String, Arg>,
+    pub env: Arc<BTreeMap<String, Arg>>,
     /// Environment that the process needs to work but that must not decide its result (`PATH`): not part of the
     /// identity. [`Program::env`] wins. `TMPDIR` is a fresh directory that goes with the run unless either of them has it.
-    pub ambient: BTreeMap<String, PathBuf>,
+    pub ambient: Arc<BTreeMap<String, PathBuf>>,
     /// Name of the depfile (Make syntax) that the program writes beside its outputs, mentioned as [`Piece::Own`].
     pub depfile: Option<String>,
     /// Programs that run after it, one after the other, each if the one before ended well. They read what the first one read, by its

@@ -6,6 +6,7 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::{Report, Tree, config};
 use kiln_graph::{
@@ -119,7 +120,7 @@ fn another_tool_under_the_same_path_misses() {
         let mut graph = tree.project.empty_graph();
         let mut step = tree.project.compile("a.c");
         let Action::Run(program) = &mut step.action else { unreachable!() };
-        program.tool = tool.to_owned();
+        program.tool = tool.into();
         graph.add(step).unwrap();
         tree.run_graph(&graph, cache.config()).started.len()
     };
@@ -189,13 +190,16 @@ fn add_scoped(graph: &mut Graph, tree: &Tree, word: &str, version: &str) {
     let Action::Run(program) = &mut step.action else { unreachable!() };
     let dir = Arg::from(PathRef { root: root.clone(), path: String::new() });
     let of_root = |arg: Arg| arg.scoped(Scope::Root(root.clone()));
-    program.args.extend([
+    // Backends share what the units of a component have in common.
+    let shared: Arc<[Arg]> = [
         Arg::text(format!("-DNAME={word}")).scoped(Scope::Word("NAME".into())),
         // The value of the first argument is the beginning of the second's word.
         Arg::text(format!("-D{word}_EXPORTS=1")).scoped(Scope::Word(format!("{word}_EXPORTS").into())),
         of_root("-isystem".into()),
         of_root(dir),
-    ]);
+    ]
+    .into();
+    program.args.share(&shared);
     graph.add(step).unwrap();
 }
 
@@ -243,6 +247,36 @@ fn scoped_arguments_count_where_they_are_used() {
         // Two lines each, and ten clean builds.
         assert_eq!((tree.log().len() - before) / 2 - 10, compiles, "{text}");
     }
+}
+
+/// How arguments are cut into shared lists is nothing to the cache, and nothing to two steps of one run.
+#[test]
+fn the_cache_knows_arguments_however_they_are_shared() {
+    let tree = Tree::new();
+    let add = |graph: &mut Graph, cut: Option<usize>| {
+        let mut step = tree.project.compile("a.c");
+        let Action::Run(program) = &mut step.action else { unreachable!() };
+        if let Some(cut) = cut {
+            let mut own = std::mem::take(&mut program.args).into_vec();
+            let shared: Arc<[Arg]> = own.drain(cut..).collect();
+            program.args = own.into();
+            program.args.share(&shared);
+        }
+        graph.add(step).unwrap();
+    };
+    let cache = Cache::new();
+    for (cut, compiles) in [(None, 1), (Some(1), 0), (Some(0), 0), (None, 0)] {
+        let mut graph = tree.project.empty_graph();
+        add(&mut graph, cut);
+        assert_eq!(tree.run_graph(&graph, cache.config()).started.len(), compiles, "{cut:?}");
+        forget(&tree);
+    }
+    let mut graph = tree.project.empty_graph();
+    [None, Some(1), Some(5)].into_iter().for_each(|cut| add(&mut graph, cut));
+    assert_eq!(graph.len(), 3);
+    let report = tree.run_graph(&graph, Config { cache: Some(Cache::new().get()), ..config(1) });
+    let counts = report.outcome.counts();
+    assert_eq!((report.started.len(), counts.ran, counts.cached + counts.shared), (1, 1, 2));
 }
 
 #[test]

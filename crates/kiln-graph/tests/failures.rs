@@ -6,8 +6,9 @@ mod common;
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use common::project::{path, step};
+use common::project::{args, path, step};
 use common::{Report, Tree, config};
 use kiln_graph::{
     Action, Arg, Builtin, BuiltinError, Call, Config, Event, Failure, Graph, OutputRef, Piece, Step, StepId, StepState, write_file,
@@ -94,8 +95,8 @@ fn programs_that_cannot_start() {
             other => panic!("{other:?}"),
         }
     };
-    insta::assert_snapshot!(run(&|program| program.path = tree.path("missing")), @"cannot run `[project]/missing`: No such file or directory (os error 2)");
-    insta::assert_snapshot!(run(&|program| program.path = tree.path("not-a-program")), @"cannot run `[project]/not-a-program`: Permission denied (os error 13)");
+    insta::assert_snapshot!(run(&|program| program.path = tree.path("missing").into()), @"cannot run `[project]/missing`: No such file or directory (os error 2)");
+    insta::assert_snapshot!(run(&|program| program.path = tree.path("not-a-program").into()), @"cannot run `[project]/not-a-program`: Permission denied (os error 13)");
     let elsewhere = run(&|program| program.cwd = path("missing")).replace(tree.project.helper.to_str().unwrap(), "[helper]");
     insta::assert_snapshot!(elsewhere, @"cannot run `[helper]` in `[project]/missing`, which is not a directory");
     let nul = run(&|program| program.args.push("a\0b".into())).replace(tree.project.helper.to_str().unwrap(), "[helper]");
@@ -285,9 +286,10 @@ fn the_environment_is_what_the_step_says() {
     let mut graph = tree.project.empty_graph();
     let mut step = tree.project.compile("a.c");
     let Action::Run(program) = &mut step.action else { unreachable!() };
-    program.env.insert("OWN".to_owned(), Arg::text("in ").with(Piece::Path(path("src"))).and(" and ").with(Piece::WorkDir));
-    program.env.insert("EXTRA".to_owned(), "from env".into());
-    program.ambient.insert("EXTRA".to_owned(), "from ambient".into());
+    Arc::make_mut(&mut program.env)
+        .insert("OWN".to_owned(), Arg::text("in ").with(Piece::Path(path("src"))).and(" and ").with(Piece::WorkDir));
+    Arc::make_mut(&mut program.env).insert("EXTRA".to_owned(), "from env".into());
+    Arc::make_mut(&mut program.ambient).insert("EXTRA".to_owned(), "from ambient".into());
     program.cwd = path("src");
     let id = graph.add(step).unwrap();
     assert_eq!(tree.run_graph(&graph, config(1)).counts(), (1, 0, 0, 0));
@@ -313,9 +315,14 @@ fn a_step_may_run_several_programs() {
         tree.write("src/b.c", second);
         let Action::Run(mut program) = tree.project.compile("a.c").action else { panic!("a program") };
         let at = program.args.iter().position(|arg| arg.0 == [Piece::Own("a.c.o".to_owned())]).unwrap();
-        program.args[at] = Arg(vec![Piece::Scratch("first.o".to_owned())]);
+        args(&mut program, |args| args[at] = Arg(vec![Piece::Scratch("first.o".to_owned())]));
         let call = tree.project.program(vec!["compile".into(), "--out".into(), "a.c.o".into(), "first.o".into(), path("src/b.c").into()]);
-        program.then = vec![Call { path: call.path, tool: call.tool, args: call.args, env: [("OWN".to_owned(), Arg::text("x"))].into() }];
+        program.then = vec![Call {
+            path: call.path.to_path_buf(),
+            tool: call.tool.to_string(),
+            args: call.args.into_vec(),
+            env: [("OWN".to_owned(), Arg::text("x"))].into(),
+        }];
         let mut graph = tree.project.empty_graph();
         let id = graph.add(step("Compiling", "a.c", Action::Run(program), Vec::new(), "a.c.o")).unwrap();
         (graph, id)

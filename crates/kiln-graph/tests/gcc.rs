@@ -5,6 +5,7 @@
 mod common;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use common::project::{path, step};
 use common::{Report, Tree, config};
@@ -29,8 +30,8 @@ fn compile(tree: &Tree, graph: &mut Graph, source: &str, more: &[StepId]) -> Out
     args.extend(more.iter().map(|id| Arg::text("-I").with(Piece::OutputDir(id.clone()))));
     args.push(Arg::text("-ffile-prefix-map=").with(Piece::Path(path(""))).and("=/project"));
     let mut program = tree.project.program(args);
-    program.path = gcc();
-    program.ambient.insert("PATH".to_owned(), "/usr/bin:/bin".into());
+    program.path = gcc().into();
+    Arc::make_mut(&mut program.ambient).insert("PATH".to_owned(), "/usr/bin:/bin".into());
     program.depfile = Some("deps.d".to_owned());
     OutputRef { step: graph.add(step("Compiling", source, Action::Run(program), Vec::new(), &object)).unwrap(), name: object }
 }
@@ -80,8 +81,8 @@ fn comments_touches_and_generated_headers() {
         let mut args = vec!["-shared".into(), "-o".into(), Arg::default().with(Piece::Own("lib.so".to_owned()))];
         args.extend(objects.map(Arg::from));
         let mut link = tree.project.program(args);
-        link.path = gcc();
-        link.ambient.insert("PATH".to_owned(), "/usr/bin:/bin".into());
+        link.path = gcc().into();
+        Arc::make_mut(&mut link.ambient).insert("PATH".to_owned(), "/usr/bin:/bin".into());
         graph.add(step("Linking", "lib.so", Action::Run(link), Vec::new(), "lib.so")).unwrap();
         let report = tree.run_graph(&graph, config(2));
         assert!(report.outcome.is_ok(), "{:#?}", report.events);

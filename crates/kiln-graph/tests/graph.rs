@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kiln_graph::{
     Action, Arg, Call, Graph, GraphError, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Scope,
@@ -66,13 +67,13 @@ fn compile(header: &StepId) -> Step {
         verb: "Compiling",
         label: "cpu/relu.cpp".to_owned(),
         action: Action::Run(Program {
-            path: PathBuf::from("/usr/bin/g++-12"),
+            path: Path::new("/usr/bin/g++-12").into(),
             launcher: None,
-            tool: "gcc 12.2.0".to_owned(),
-            args,
+            tool: "gcc 12.2.0".into(),
+            args: args.into(),
             cwd: path("project", ""),
-            env: BTreeMap::from([("LC_ALL".to_owned(), Arg::text("C"))]),
-            ambient: BTreeMap::from([("PATH".to_owned(), PathBuf::from("/usr/bin"))]),
+            env: Arc::new(BTreeMap::from([("LC_ALL".to_owned(), Arg::text("C"))])),
+            ambient: Arc::new(BTreeMap::from([("PATH".to_owned(), PathBuf::from("/usr/bin"))])),
             depfile: Some("relu.d".to_owned()),
             then: Vec::new(),
         }),
@@ -95,6 +96,21 @@ fn program(step: &mut Step) -> &mut Program {
     }
 }
 
+/// Changes the arguments of a step.
+fn args(step: &mut Step, change: impl FnOnce(&mut Vec<Arg>)) {
+    let mut args = std::mem::take(&mut program(step).args).into_vec();
+    change(&mut args);
+    program(step).args = args.into();
+}
+
+fn env(step: &mut Step) -> &mut BTreeMap<String, Arg> {
+    Arc::make_mut(&mut program(step).env)
+}
+
+fn ambient(step: &mut Step) -> &mut BTreeMap<String, PathBuf> {
+    Arc::make_mut(&mut program(step).ambient)
+}
+
 fn full() -> (Graph, StepId, StepId) {
     let mut graph = graph();
     let header = generate(&mut graph);
@@ -106,8 +122,8 @@ fn full() -> (Graph, StepId, StepId) {
 fn identities_are_stable() {
     // Whoever changes these on purpose raises the format of the fingerprint.
     let (_, header, object) = full();
-    insta::assert_snapshot!(header, @"5fb393942e3008d3a2ad2ecee3f198e7");
-    insta::assert_snapshot!(object, @"074f2b7a09bb6e6d4be21e5bf926fc52");
+    insta::assert_snapshot!(header, @"01597628813744f1064737ae72ca65a7");
+    insta::assert_snapshot!(object, @"218bc4c0f6dbea3d74e9cb91d233187f");
 }
 
 /// A change and what it is.
@@ -117,39 +133,39 @@ type Change = (&'static str, fn(&mut Step));
 fn everything_that_may_change_the_result_changes_the_identity() {
     let changes: [Change; 25] = [
         ("nothing", |_| {}),
-        ("tool", |step| program(step).tool.push('x')),
+        ("tool", |step| program(step).tool = "x".into()),
         ("an argument", |step| program(step).args.push("-g".into())),
-        ("order of arguments", |step| program(step).args.swap(4, 10)),
-        ("split of an argument", |step| program(step).args[4] = Arg::text("-M").and("D")),
-        ("empty piece", |step| program(step).args[4] = Arg::text("-MD").and("")),
+        ("order of arguments", |step| args(step, |args| args.swap(4, 10))),
+        ("split of an argument", |step| args(step, |args| args[4] = Arg::text("-M").and("D"))),
+        ("empty piece", |step| args(step, |args| args[4] = Arg::text("-MD").and(""))),
         ("two arguments for one", |step| {
-            program(step).args.splice(4..5, ["-M".into(), "D".into()]);
+            args(step, |args| drop(args.splice(4..5, ["-M".into(), "D".into()])));
         }),
-        ("text for a path", |step| program(step).args[1] = "project/cpu/relu.cpp".into()),
-        ("another path", |step| program(step).args[1] = path("project", "cpu/relu.cc").into()),
-        ("another root", |step| program(step).args[1] = path("torch", "cpu/relu.cpp").into()),
+        ("text for a path", |step| args(step, |args| args[1] = "project/cpu/relu.cpp".into())),
+        ("another path", |step| args(step, |args| args[1] = path("project", "cpu/relu.cc").into())),
+        ("another root", |step| args(step, |args| args[1] = path("torch", "cpu/relu.cpp").into())),
         ("working directory", |step| program(step).cwd = path("project", "cpu")),
-        ("value in env", |step| drop(program(step).env.insert("LC_ALL".to_owned(), "D".into()))),
-        ("name in env", |step| drop(program(step).env.insert("LANG".to_owned(), "C".into()))),
-        ("order of name and value", |step| program(step).env = BTreeMap::from([("C".to_owned(), Arg::text("LC_ALL"))])),
+        ("value in env", |step| drop(env(step).insert("LC_ALL".to_owned(), "D".into()))),
+        ("name in env", |step| drop(env(step).insert("LANG".to_owned(), "C".into()))),
+        ("order of name and value", |step| *env(step) = BTreeMap::from([("C".to_owned(), Arg::text("LC_ALL"))])),
         ("name of the depfile", |step| {
             program(step).depfile = Some("x.d".to_owned());
-            program(step).args[6] = Arg::default().with(Piece::Own("x.d".to_owned()));
+            args(step, |args| args[6] = Arg::default().with(Piece::Own("x.d".to_owned())));
         }),
         ("no depfile", |step| {
             program(step).depfile = None;
-            program(step).args.remove(6);
+            args(step, |args| drop(args.remove(6)));
         }),
         ("a further program", |step| program(step).then.push(call(&[]))),
         ("another further program", |step| program(step).then.push(Call { tool: "x".to_owned(), ..call(&[]) })),
         ("an argument of a further program", |step| program(step).then.push(call(&["x"]))),
         ("two further programs", |step| program(step).then.extend([call(&[]), call(&[])])),
-        ("a file that does not stay", |step| program(step).args[4] = Arg::default().with(Piece::Scratch("relu.o2".to_owned()))),
+        ("a file that does not stay", |step| args(step, |args| args[4] = Arg::default().with(Piece::Scratch("relu.o2".to_owned())))),
         ("inputs", |step| step.inputs.clear()),
         ("an output", |step| step.outputs.push("relu.d2".to_owned())),
         ("name of an output", |step| {
             step.outputs = vec!["x.o".to_owned()];
-            program(step).args[3] = Arg::default().with(Piece::Own("x.o".to_owned()));
+            args(step, |args| args[3] = Arg::default().with(Piece::Own("x.o".to_owned())));
         }),
         ("action", |step| step.action = Action::Builtin(write_file("relu.o", *b""))),
     ];
@@ -176,8 +192,8 @@ fn how_a_step_is_shown_scheduled_and_located_does_not_change_the_identity() {
         ("label", |step| step.label.push('x')),
         ("weight", |step| step.weight.cpu_ms += 1),
         ("resource", |step| step.resource = ResourceClass::Link),
-        ("program", |step| program(step).path = PathBuf::from("/opt/gcc/bin/g++")),
-        ("ambient", |step| program(step).ambient.clear()),
+        ("program", |step| program(step).path = Path::new("/opt/gcc/bin/g++").into()),
+        ("ambient", |step| ambient(step).clear()),
     ];
     for (what, change) in changes {
         let (mut graph, header, _) = full();
@@ -268,13 +284,15 @@ fn descriptions_that_contradict_themselves_are_rejected() {
         rejected(|step| program(step).cwd = path("nowhere", "")),
         rejected(|step| step.inputs.push(Input::File(path("nowhere", "a")))),
         rejected(|step| program(step).args.push(path("project", "../a").into())),
-        rejected(|step| drop(program(step).env.insert("X".to_owned(), path("project", "/a").into()))),
-        rejected(|step| drop(program(step).env.insert("A=B".to_owned(), "".into()))),
-        rejected(|step| drop(program(step).ambient.insert(String::new(), PathBuf::new()))),
+        rejected(|step| drop(env(step).insert("X".to_owned(), path("project", "/a").into()))),
+        rejected(|step| drop(env(step).insert("A=B".to_owned(), "".into()))),
+        rejected(|step| drop(ambient(step).insert(String::new(), PathBuf::new()))),
         rejected(|step| step.inputs.push(Input::Output(OutputRef { step: stranger.clone(), name: "relu.o".to_owned() }))),
         rejected(|step| program(step).args.push(Arg::default().with(Piece::OutputDir(stranger.clone())))),
         rejected(|step| {
-            let Piece::OutputDir(header) = &program(step).args[8].0[1] else { panic!("no directory") };
+            let Some(Piece::OutputDir(header)) = program(step).args.iter().nth(8).and_then(|arg| arg.0.get(1)).cloned() else {
+                panic!("no directory")
+            };
             let output = OutputRef { step: header.clone(), name: "x.h".to_owned() };
             program(step).args.push(output.into());
         }),
@@ -303,8 +321,8 @@ fn descriptions_that_contradict_themselves_are_rejected() {
     step `cpu/relu.cpp` names `/a` below root `project`, which is not a plain relative path
     step `cpu/relu.cpp` sets an environment variable called `A=B`
     step `cpu/relu.cpp` sets an environment variable called ``
-    `cpu/relu.cpp` needs step `074f2b7a09bb6e6d4be21e5bf926fc52`, which is not in the graph
-    `cpu/relu.cpp` needs step `074f2b7a09bb6e6d4be21e5bf926fc52`, which is not in the graph
+    `cpu/relu.cpp` needs step `218bc4c0f6dbea3d74e9cb91d233187f`, which is not in the graph
+    `cpu/relu.cpp` needs step `218bc4c0f6dbea3d74e9cb91d233187f`, which is not in the graph
     `cpu/relu.cpp` needs output `x.h`, which step `[header]` does not make
     ");
 }
@@ -434,9 +452,142 @@ fn a_plan_says_what_would_run() {
     "#);
 }
 
+/// A command that shares two lists of arguments and has others in front, between and behind.
+fn sharing(header: &StepId, lists: [&Arc<[Arg]>; 2]) -> Step {
+    let mut step = compile(header);
+    let all = std::mem::take(&mut program(&mut step).args).into_vec();
+    let args = &mut program(&mut step).args;
+    args.extend(all[..2].iter().cloned());
+    args.share(lists[0]);
+    args.push(all[5].clone());
+    args.share(lists[1]);
+    args.extend(all[9..].iter().cloned());
+    assert_eq!((args.len(), args.is_empty()), (all.len(), false));
+    assert_eq!(args.iter().cloned().collect::<Vec<_>>(), all);
+    step
+}
+
+/// The lists that [`sharing`] shares.
+fn lists_of(header: &StepId) -> [Arc<[Arg]>; 2] {
+    let all = std::mem::take(&mut program(&mut compile(header)).args).into_vec();
+    [all[2..5].into(), all[6..9].into()]
+}
+
+#[test]
+fn lists_that_are_shared_are_known_by_their_content() {
+    let mut ids = Vec::new();
+    let mut plans = Vec::new();
+    for _ in 0..2 {
+        let mut graph = graph();
+        let header = generate(&mut graph);
+        let [first, second] = lists_of(&header);
+        let object = graph.add(sharing(&header, [&first, &second])).unwrap();
+        // The same lists, and others with the same arguments.
+        let [other, another] = lists_of(&header);
+        assert_eq!(graph.add(sharing(&header, [&first, &second])).unwrap(), object);
+        assert_eq!(graph.add(sharing(&header, [&other, &another])).unwrap(), object);
+        assert_eq!(graph.len(), 2);
+        assert_eq!(graph.dependencies(&object).collect::<Vec<_>>(), [&header]);
+        // Without the lists it is another step that does the same.
+        let whole = graph.add(compile(&header)).unwrap();
+        assert_ne!(whole, object);
+        let plan = graph.plan();
+        assert_eq!((&plan.steps[1].action, &plan.steps[1].inputs), (&plan.steps[2].action, &plan.steps[2].inputs));
+        plans.push(plan);
+        ids.push(object);
+    }
+    assert_eq!((&ids[0], &plans[0]), (&ids[1], &plans[1]));
+    let (mut graph, header, object) = full();
+    let nothing: Arc<[Arg]> = Arc::new([]);
+    let mut step = compile(&header);
+    program(&mut step).args.share(&nothing);
+    assert_eq!(graph.add(step).unwrap(), object, "a list without arguments is none");
+}
+
+/// What is true of arguments is true of those in shared lists: each change is another step.
+#[test]
+fn a_change_in_a_shared_list_changes_the_identity() {
+    let changes: [fn(&mut Vec<Arg>); 6] = [
+        |_| {},
+        |args| args.push("-g".into()),
+        |args| args.swap(0, 1),
+        |args| args[0] = Arg::text("-").and("c"),
+        |args| args[1] = path("project", "cpu/relu.cc").into(),
+        |args| drop(args.remove(0)),
+    ];
+    let ids = changes.map(|change| {
+        let mut graph = graph();
+        let header = generate(&mut graph);
+        let mut step = compile(&header);
+        args(&mut step, change);
+        let shared: Arc<[Arg]> = std::mem::take(&mut program(&mut step).args).into_vec().into();
+        program(&mut step).args.share(&shared);
+        graph.add(step).unwrap()
+    });
+    assert_eq!(std::collections::BTreeSet::from(ids).len(), 6);
+    let of_root = |digest: &str| {
+        let mut graph = Graph::new();
+        graph.bind_root(root("project"), mutable("/home/me/kernel")).unwrap();
+        graph.bind_root(root("torch"), immutable("/cache/torch", digest)).unwrap();
+        let header = generate(&mut graph);
+        let [first, second] = lists_of(&header);
+        graph.add(sharing(&header, [&first, &second])).unwrap()
+    };
+    assert_ne!(of_root("abc"), of_root("abd"), "the second list is below the root");
+}
+
+/// The graph knows a list by its place in memory: another list that comes to lie there is another list.
+#[test]
+fn lists_are_told_apart_by_what_is_in_them() {
+    let (mut graph, header, object) = full();
+    let mut ids = std::collections::BTreeSet::from([object]);
+    for number in 0..100 {
+        let [first, _] = lists_of(&header);
+        let second: Arc<[Arg]> = [Arg::text(format!("-D{number}"))].into();
+        let mut step = compile(&header);
+        program(&mut step).args.share(&first);
+        program(&mut step).args.share(&second);
+        ids.insert(graph.add(step).unwrap());
+    }
+    assert_eq!(ids.len(), 101);
+}
+
+#[test]
+fn what_is_wrong_in_a_shared_list_is_rejected_with_each_step() {
+    let stranger = full().2;
+    let lists: [Arc<[Arg]>; 4] = [
+        [path("nowhere", "a").into()].into(),
+        [Arg::default().with(Piece::Own("relu.x".to_owned()))].into(),
+        [Arg::default().with(Piece::Scratch("relu.o".to_owned()))].into(),
+        [Arg::default().with(Piece::OutputDir(stranger))].into(),
+    ];
+    let mut text = String::new();
+    for list in lists {
+        let mut graph = graph();
+        let header = generate(&mut graph);
+        for _ in 0..2 {
+            let mut step = compile(&header);
+            program(&mut step).args.share(&list);
+            text += &format!("{}\n", graph.add(step).unwrap_err());
+            assert_eq!(graph.len(), 1);
+        }
+        assert!(graph.add(compile(&header)).is_ok());
+    }
+    insta::assert_snapshot!(text, @r"
+    step `cpu/relu.cpp` names the unknown root `nowhere`
+    step `cpu/relu.cpp` names the unknown root `nowhere`
+    step `cpu/relu.cpp` mentions its own file `relu.x`, which it does not declare
+    step `cpu/relu.cpp` mentions its own file `relu.x`, which it does not declare
+    step `cpu/relu.cpp` has outputs that collide at `relu.o`
+    step `cpu/relu.cpp` has outputs that collide at `relu.o`
+    `cpu/relu.cpp` needs step `218bc4c0f6dbea3d74e9cb91d233187f`, which is not in the graph
+    `cpu/relu.cpp` needs step `218bc4c0f6dbea3d74e9cb91d233187f`, which is not in the graph
+    ");
+}
+
 proptest! {
     #[test]
-    fn no_two_argument_lists_are_one(a in args(), b in args()) {
+    fn no_two_argument_lists_are_one(a in lists(), b in lists()) {
         let id = |args: &[Vec<String>]| {
             let mut graph = graph();
             let header = generate(&mut graph);
@@ -448,6 +599,6 @@ proptest! {
     }
 }
 
-fn args() -> impl Strategy<Value = Vec<Vec<String>>> {
+fn lists() -> impl Strategy<Value = Vec<Vec<String>>> {
     prop::collection::vec(prop::collection::vec("[ab]{0,2}", 0..3), 0..3)
 }

@@ -5,8 +5,9 @@
 mod common;
 
 use std::fs;
+use std::sync::Arc;
 
-use common::project::path;
+use common::project::{args, path};
 use common::{Tree, app, config};
 use kiln_graph::{Action, Arg, Input, OutputRef, PathRef, Piece, Reason, RootBinding, RootKind, RootName, StepId, write_file};
 
@@ -280,7 +281,7 @@ fn other_arguments_are_another_step_and_both_are_kept() {
         let mut graph = tree.project.empty_graph();
         let mut step = tree.project.compile("a.c");
         let Action::Run(program) = &mut step.action else { unreachable!() };
-        program.env.insert("FLAG".to_owned(), flag.into());
+        Arc::make_mut(&mut program.env).insert("FLAG".to_owned(), flag.into());
         graph.add(step).unwrap();
         graph
     };
@@ -326,7 +327,7 @@ fn files_of_immutable_roots_are_known_by_the_digest_of_the_root() {
         let Action::Run(program) = &mut step.action else { unreachable!() };
         // The second directory is reached without being named as a root, as by a flag of the user's.
         let other = if mention_other { include("other") } else { tree.path("other").to_str().unwrap().into() };
-        program.args.splice(5..7, ["-I".into(), include("torch"), "-I".into(), other]);
+        args(program, |args| drop(args.splice(5..7, ["-I".into(), include("torch"), "-I".into(), other])));
         graph.add(step).unwrap();
         graph
     };
@@ -382,7 +383,7 @@ fn generated_headers_are_followed_by_content() {
         let generated = graph.add(common::project::step("Generating", "config.h", Action::Builtin(builtin), vec![source], "gen/config.h"));
         let mut step = tree.project.compile("a.c");
         let Action::Run(program) = &mut step.action else { unreachable!() };
-        program.args[6] = Arg::default().with(Piece::OutputDir(generated.unwrap()));
+        args(program, |args| args[6] = Arg::default().with(Piece::OutputDir(generated.unwrap())));
         graph.add(step).unwrap();
         tree.run_graph(&graph, config(2)).ran()
     };
@@ -438,7 +439,7 @@ fn what_is_different_about_a_step_is_said() {
         let mut graph = tree.project.empty_graph();
         let mut step = tree.project.compile("a.c");
         let Action::Run(program) = &mut step.action else { unreachable!() };
-        program.tool = tool.to_owned();
+        program.tool = tool.into();
         program.args.extend(["--tag".into(), tag.into()]);
         graph.add(step).unwrap();
         tree.run_graph(&graph, config(1)).reasons().into_iter().map(|(_, reason)| reason).collect::<Vec<_>>()

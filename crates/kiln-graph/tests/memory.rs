@@ -4,6 +4,10 @@
 
 mod common;
 
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use common::{Report, Tree, config};
 use kiln_graph::{Config, Event, Failure, Graph};
 
@@ -57,6 +61,66 @@ fn no_more_run_at_once_than_fit() {
         assert_eq!(report.started.len(), 6);
         assert!(most <= at_most, "{most} at once with {budget} MiB");
         std::fs::remove_dir_all(tree.project.work_dir()).unwrap();
+    }
+}
+
+/// What the compilers of a project take while they run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// All of them together at most, in MiB.
+    together: u64,
+    /// One of them at most, in MiB.
+    one: u64,
+}
+
+/// Looks at the compilers of `tree` until `done`.
+fn watch(tree: &Tree, done: &AtomicBool) -> Taken {
+    let mut taken = Taken::default();
+    while !done.load(Ordering::Relaxed) {
+        let all = resident(tree);
+        taken.together = taken.together.max(all.iter().sum());
+        taken.one = taken.one.max(all.into_iter().max().unwrap_or_default());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    taken
+}
+
+/// What each compiler of `tree` that runs now has in memory, in MiB.
+fn resident(tree: &Tree) -> Vec<u64> {
+    let ours = |process: &Path| {
+        let link = |name: &str| std::fs::read_link(process.join(name)).unwrap_or_default();
+        link("exe") == tree.project.helper && link("cwd") == tree.project.dir
+    };
+    let mib = |process: &Path| {
+        let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap());
+        kib.div_ceil(1024)
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|entry| entry.path());
+    processes.filter(|process| ours(process)).map(|process| mib(&process)).collect()
+}
+
+#[test]
+fn as_many_run_as_fit_and_take_no_more_than_the_budget() {
+    const EACH: u64 = 250;
+    // 2.4 GiB is room for nine of them.
+    for (budget, fit) in [(400, 1), (2457, 9)] {
+        // None ends before as many have all their memory as may have it at once.
+        let tree = project(fit + 2, &format!("@together {fit} {EACH}\n"));
+        let graph = graph(&tree, fit + 2, u32::try_from(EACH).unwrap());
+        let done = AtomicBool::new(false);
+        let (taken, report) = std::thread::scope(|scope| {
+            let watching = scope.spawn(|| watch(&tree, &done));
+            let report = tree.run_graph(&graph, Config { memory_mib: Some(budget), ..config(fit + 2) });
+            done.store(true, Ordering::Relaxed);
+            (watching.join().unwrap(), report)
+        });
+        assert!(report.outcome.is_ok(), "{:?}", report.events);
+        assert_eq!(most_at_once(&tree.log()), fit, "with {budget} MiB: {:?}", tree.log());
+        assert!(taken.one >= EACH && taken.together >= EACH * fit as u64, "{taken:?} with {budget} MiB");
+        let error = taken.one - EACH;
+        assert!(taken.together <= budget + error, "{taken:?} with {budget} MiB");
     }
 }
 

@@ -8,7 +8,8 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::project::path;
 use common::{Numbers, Tree, config};
@@ -27,7 +28,8 @@ struct Options {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Recorder,
-    Gcc,
+    /// The real one, which takes these sources for C++.
+    Gxx,
 }
 
 const NAMES: [&str; 4] = ["one.h", "two.h", "deep.h", "sub/three.h"];
@@ -53,16 +55,16 @@ fn graph(tree: &Tree, options: &Options, by: By) -> Graph {
         }
         let source_arg = Arg::from(path(&format!("src/{source}")));
         let (out, dep) = (own(format!("{source}.o")), own(format!("{source}.d")));
-        program.tool = format!("tool {}", options.tool);
+        program.tool = format!("tool {}", options.tool).into();
         program.args = match by {
             By::Recorder => {
                 let tag = [Arg::from("--tag"), Arg::text(options.tag.to_string())];
                 let start = ["compile".into(), "--out".into(), out, "--dep".into(), dep];
                 start.into_iter().chain(tag).chain(dirs).chain([word, source_arg]).collect()
             }
-            By::Gcc => {
-                program.path = PathBuf::from("/usr/bin/gcc");
-                program.ambient.insert("PATH".to_owned(), "/usr/bin:/bin".into());
+            By::Gxx => {
+                program.path = Path::new("/usr/bin/g++").into();
+                Arc::make_mut(&mut program.ambient).insert("PATH".to_owned(), "/usr/bin:/bin".into());
                 let start = ["-c".into(), "-o".into(), out, "-MD".into(), "-MF".into(), dep];
                 let map = Arg::text("-ffile-prefix-map=").with(Piece::Path(path(""))).and("=.");
                 let tag = Arg::text(format!("-DTAG={}", options.tag));
@@ -98,8 +100,8 @@ fn text(numbers: &mut Numbers, by: By, file: &str) -> String {
         match (by, include, numbers.below(2)) {
             (_, false, _) => {}
             (By::Recorder, _, _) => text += &format!("#include {name}\n"),
-            (By::Gcc, _, 0) => text += &format!("#include <{name}>\n"),
-            (By::Gcc, _, _) => text += &format!("#include \"{name}\"\n"),
+            (By::Gxx, _, 0) => text += &format!("#include <{name}>\n"),
+            (By::Gxx, _, _) => text += &format!("#include \"{name}\"\n"),
         }
     }
     let number = numbers.below(5);
@@ -109,12 +111,12 @@ fn text(numbers: &mut Numbers, by: By, file: &str) -> String {
         (By::Recorder, 1) => text += "#if __has_include(<deep.h>)\n@has <deep.h>\n",
         (By::Recorder, 2) => text += "#if __has_include(\"sub/three.h\")\n@has \"sub/three.h\"\n",
         (By::Recorder, _) => text += &format!("{number}\n"),
-        (By::Gcc, 0) => text += &format!("static int w_{stem} __attribute__((used)) = WORD;\n"),
-        (By::Gcc, 1) => text += &format!("#if __has_include(<deep.h>)\nstatic int h_{stem} __attribute__((used)) = {number};\n#endif\n"),
-        (By::Gcc, 2) => text += &format!("#if __has_include(\"sub/three.h\")\nstatic int q_{stem} __attribute__((used)) = TAG;\n#endif\n"),
-        (By::Gcc, _) => text += &format!("static int n_{stem} __attribute__((used)) = {number};\n"),
+        (By::Gxx, 0) => text += &format!("static int w_{stem} __attribute__((used)) = WORD;\n"),
+        (By::Gxx, 1) => text += &format!("#if __has_include(<deep.h>)\nstatic int h_{stem} __attribute__((used)) = {number};\n#endif\n"),
+        (By::Gxx, 2) => text += &format!("#if __has_include(\"sub/three.h\")\nstatic int q_{stem} __attribute__((used)) = TAG;\n#endif\n"),
+        (By::Gxx, _) => text += &format!("static int n_{stem} __attribute__((used)) = {number};\n"),
     }
-    if by == By::Gcc && file.ends_with(".h") {
+    if by == By::Gxx && file.ends_with(".h") {
         text = format!("#ifndef G_{stem}\n#define G_{stem}\n{text}#endif\n");
     }
     text
@@ -235,6 +237,6 @@ fn the_recorder_never_sees_a_difference() {
 }
 
 #[test]
-fn gcc_never_sees_a_difference() {
-    many_steps(By::Gcc, if common::is_whole() { 50 } else { 15 });
+fn gxx_never_sees_a_difference() {
+    many_steps(By::Gxx, if common::is_whole() { 50 } else { 15 });
 }

@@ -5,8 +5,8 @@
 mod common;
 
 use std::fs;
-use std::path::PathBuf;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::project::step;
@@ -172,10 +172,10 @@ fn a_graph_without_steps_is_done() {
 fn script(tree: &Tree, script: &str) -> Graph {
     let mut graph = tree.project.empty_graph();
     let mut program = tree.project.program(vec!["-c".into(), script.into()]);
-    program.path = PathBuf::from("/bin/sh");
-    program.env.insert("OUT".to_owned(), Arg::default().with(Piece::Own("it".to_owned())));
-    program.ambient.insert("PATH".to_owned(), "/usr/bin:/bin".into());
-    program.ambient.insert("HERE".to_owned(), tree.project.dir.clone());
+    program.path = Path::new("/bin/sh").into();
+    Arc::make_mut(&mut program.env).insert("OUT".to_owned(), Arg::default().with(Piece::Own("it".to_owned())));
+    Arc::make_mut(&mut program.ambient).insert("PATH".to_owned(), "/usr/bin:/bin".into());
+    Arc::make_mut(&mut program.ambient).insert("HERE".to_owned(), tree.project.dir.clone());
     let it = graph.add(step("Running", "script", Action::Run(program), Vec::new(), "it")).unwrap();
     let link = tree.project.link(&[OutputRef { step: it, name: "it".to_owned() }]);
     let link = graph.add(link).unwrap();

@@ -145,7 +145,7 @@ impl LibraryExports {
 /// [`Error::Catalog`] when there is no such file or it is damaged.
 #[cfg(feature = "wheels")]
 pub(crate) fn of_catalog(file: &str) -> Result<Vec<LibraryExports>, Error> {
-    decode(catalog_file(file)?).map_err(|cause| Error::Catalog { reason: format!("names file `{file}`: {cause}") })
+    file::decode_embedded(catalog_file(file)?).map_err(|cause| Error::Catalog { reason: format!("names file `{file}`: {cause}") })
 }
 
 /// A names file of the catalog.

@@ -68,7 +68,7 @@ pub struct PlannedVariant {
     /// The objects that it is linked from, by source; without those that Kiln adds.
     pub objects: Vec<ObjectFile>,
     /// The components that it is made of, in build order.
-    pub components: Vec<Component>,
+    pub components: Arc<[Component]>,
     /// What its device code is compiled for, as metadata list it.
     pub archs: Vec<String>,
     /// What differs from what its components ask for, by table.
@@ -79,7 +79,7 @@ pub struct PlannedVariant {
 struct Extended {
     extension: OutputRef,
     objects: Vec<ObjectFile>,
-    components: Vec<Component>,
+    components: Arc<[Component]>,
     archs: Vec<String>,
     notes: Vec<(String, String)>,
 }
@@ -184,7 +184,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
     let project = RootName::new(PROJECT);
     graph.bind_root(project.clone(), RootBinding { dir: request.project_dir.to_owned(), kind: RootKind::Mutable })?;
     let mut runtime = None;
-    let mut lowered = Vec::new();
+    let mut known = Known::default();
     let mut variants = Vec::new();
     let mut parts = BTreeMap::new();
     for selected in request.variants {
@@ -223,7 +223,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                     parts: BTreeMap::new(),
                     notes: Vec::new(),
                 };
-                let extended = extend(request, &variant, (compute, backend), &*framework, &mut lowering, &mut lowered)?;
+                let extended = extend(request, &variant, (compute, backend), &*framework, &mut lowering, &mut known)?;
                 for (step, part) in lowering.parts {
                     // A step of several units speaks for the first.
                     parts.entry(step).or_insert(part);
@@ -238,7 +238,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                 ops_id,
                 extension: None,
                 objects: Vec::new(),
-                components: Vec::new(),
+                components: Arc::new([]),
                 archs: Vec::new(),
                 notes: Vec::new(),
             },
@@ -265,6 +265,26 @@ pub(crate) fn machine(selected: &Selected) -> Option<Machine> {
     selected.target.map(Target::machine)
 }
 
+/// What variants have in common.
+#[derive(Default)]
+struct Known {
+    lowered: Vec<Lowered>,
+    /// The components of a backend, by what it runs on.
+    components: Vec<(Compute, Arc<[Component]>)>,
+}
+
+impl Known {
+    /// The components of `compute`, which `list` gives.
+    fn components(&mut self, compute: Compute, list: impl FnOnce() -> Vec<Component>) -> Arc<[Component]> {
+        if let Some((_, known)) = self.components.iter().find(|(of, _)| *of == compute) {
+            return Arc::clone(known);
+        }
+        let components: Arc<[Component]> = list().into();
+        self.components.push((compute, Arc::clone(&components)));
+        components
+    }
+}
+
 /// A component that was lowered for one variant. Another variant that would lower it alike takes the same objects: to describe every
 /// step again, only to find that it is in the graph, takes as long as to describe it the first time.
 struct Lowered {
@@ -283,7 +303,7 @@ fn extend(
     (compute, backend): (Compute, &dyn Backend),
     framework: &dyn Framework,
     lowering: &mut Lowering<'_>,
-    lowered: &mut Vec<Lowered>,
+    known: &mut Known,
 ) -> Result<Extended, PlanError> {
     let part = backend.framework_part();
     let in_table = |table: &str| {
@@ -295,8 +315,12 @@ fn extend(
         lowering.graph.bind_root(tree.root.clone(), tree.binding.clone())?;
     }
     let (mut objects, mut architectures, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-    let mut components = components(request, backend.name(), &lowering.project);
-    components.retain(|component| backend.takes(component));
+    let components = known.components(compute, || {
+        let mut all = components(request, backend.name(), &lowering.project);
+        all.retain(|component| backend.takes(component));
+        all
+    });
+    let lowered = &mut known.lowered;
     for (index, component) in components.iter().enumerate() {
         let Architectures { names, notes: said } = backend.architectures(component).map_err(in_table(&component.table))?;
         notes.extend(said.into_iter().map(|note| (component.table.clone(), note)));

@@ -257,3 +257,71 @@ fn switching_torch_back_and_forth_reuses() {
     }
     assert_eq!(before, tree::stamps(&dir.join("build")));
 }
+
+/// Another compiler under the same path is another compiler, and the one before is known again when it is back.
+#[test]
+fn a_compiler_that_is_replaced_under_its_path_compiles_everything_anew() {
+    let sandbox = Sandbox::new();
+    let dir = usual().write(&sandbox.path("project"));
+    sandbox.build(&dir, &[]);
+    sandbox.started();
+    let compilers = ["c++", "g++"].map(|name| sandbox.path("bin").join(name));
+    let compilers: Vec<_> = compilers.into_iter().filter(|path| path.exists()).collect();
+    let originals: Vec<_> = compilers.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    assert!(!compilers.is_empty());
+    for (path, text) in compilers.iter().zip(&originals) {
+        fs::write(path, format!("{text}\n# another one\n")).unwrap();
+    }
+    sandbox.build(&dir, &[]);
+    let started = sandbox.started();
+    assert_eq!((started.compiles(), started.links(), started.probes() > 0), (4, 1, true), "{started:?}");
+    sandbox.build(&dir, &[]);
+    assert!(sandbox.started().0.is_empty());
+    for (path, text) in compilers.iter().zip(&originals) {
+        fs::write(path, text).unwrap();
+    }
+    sandbox.build(&dir, &[]);
+    let started = sandbox.started();
+    assert_eq!((started.compiles(), started.links()), (0, 0), "{started:?}");
+}
+
+/// What was damaged in the cache is told where somebody asks for details, and made again.
+#[test]
+fn damage_of_the_cache_is_said_and_mended() {
+    let sandbox = Sandbox::new();
+    let dir = usual().write(&sandbox.path("project"));
+    sandbox.build(&dir, &[]);
+    let good = sandbox.path("good");
+    fs::rename(dir.join("build"), &good).unwrap();
+    sandbox.started();
+    let damage = || {
+        let mut files = 0;
+        for entry in walkdir::WalkDir::new(sandbox.cache().join("actions-v1/blobs")) {
+            let entry = entry.unwrap();
+            if entry.file_type().is_file() {
+                let mut bytes = fs::read(entry.path()).unwrap();
+                if let Some(last) = bytes.last_mut() {
+                    *last ^= 1;
+                    fs::write(entry.path(), bytes).unwrap();
+                    files += 1;
+                }
+            }
+        }
+        assert!(files > 0);
+        for name in ["build", ".kiln"] {
+            fs::remove_dir_all(dir.join(name)).unwrap_or_default();
+        }
+    };
+    let said = |run: &support::Run| run.stderr.matches("of the action cache was damaged and was removed").count();
+    damage();
+    let loud = sandbox.run(&dir, &["build", "-v"]);
+    assert_eq!(loud.code, Some(0), "{}", loud.stderr);
+    assert!(said(&loud) > 0, "{}", loud.stderr);
+    assert!(sandbox.started().compiles() > 0);
+    tree::assert_equal(&good, &dir.join("build"));
+    damage();
+    let quiet = sandbox.run(&dir, &["build"]);
+    assert_eq!((quiet.code, said(&quiet)), (Some(0), 0), "{}", quiet.stderr);
+    tree::assert_equal(&good, &dir.join("build"));
+    assert_eq!(sandbox.run(&dir, &["cache", "verify"]).code, Some(0));
+}

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use anyhow::Context as _;
 
 use super::generated::Generated;
+use super::memory;
 use super::timing::{Measured, Side, measure};
 use crate::kiln::Kiln;
 use crate::process;
@@ -28,11 +29,13 @@ pub(super) enum Suite {
     Share,
     /// 20 units from nothing; Kiln with the cache of an earlier build in another directory
     Warm,
+    /// Compilers of 250 MiB, with memory for nine and for one: Kiln beside itself
+    Memory,
 }
 
 impl Suite {
     /// Every suite, in the order of the report.
-    pub(super) const ALL: [Self; 5] = [Self::Noop, Self::Edit, Self::Header, Self::Share, Self::Warm];
+    pub(super) const ALL: [Self; 6] = [Self::Noop, Self::Edit, Self::Header, Self::Share, Self::Warm, Self::Memory];
 
     /// What it shows, in a few words.
     pub(super) fn title(self) -> &'static str {
@@ -42,6 +45,7 @@ impl Suite {
             Self::Header => "a header of 5 of 50 units",
             Self::Share => "from nothing, 5 torch releases, 20 units without torch",
             Self::Warm => "a fresh clone, 20 units; Kiln's cache is warm",
+            Self::Memory => "compilers of 250 MiB: memory for nine, beside memory for one",
         }
     }
 
@@ -53,6 +57,7 @@ impl Suite {
             Self::Header => bench.edited(runs, Generated::edit_header),
             Self::Share => bench.share(runs),
             Self::Warm => bench.warm(runs),
+            Self::Memory => memory::run(bench, runs),
         }
     }
 }
@@ -71,7 +76,7 @@ impl Bench {
     }
 
     /// A project below the scratch directory, new.
-    fn project(&self, name: &str, units: usize, noarch: bool) -> anyhow::Result<Generated> {
+    pub(super) fn project(&self, name: &str, units: usize, noarch: bool) -> anyhow::Result<Generated> {
         let dir = self.scratch.path().join(name);
         if dir.exists() {
             fs::remove_dir_all(&dir)?;
@@ -79,7 +84,8 @@ impl Bench {
         Generated::write(&dir, units, noarch)
     }
 
-    fn build(&self, project: &Path, args: &[&str]) -> Command {
+    /// A build of a project.
+    pub(super) fn build(&self, project: &Path, args: &[&str]) -> Command {
         let mut command = self.kiln.command();
         command.arg("build").arg(project).args(args);
         command
@@ -199,7 +205,7 @@ impl Bench {
 }
 
 /// The same command as often as wanted.
-fn again(command: Command) -> impl Fn() -> Command {
+pub(super) fn again(command: Command) -> impl Fn() -> Command {
     move || {
         let mut copy = Command::new(command.get_program());
         copy.args(command.get_args());

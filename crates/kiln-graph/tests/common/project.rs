@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use kiln_graph::{
     Action, Arg, Graph, Input, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight,
@@ -79,17 +80,24 @@ impl Project {
     /// A run of the recording compiler.
     pub(crate) fn program(&self, args: Vec<Arg>) -> Program {
         Program {
-            path: self.helper.clone(),
+            path: self.helper.as_path().into(),
             launcher: None,
-            tool: "recorder 1".to_owned(),
-            args,
+            tool: "recorder 1".into(),
+            args: args.into(),
             cwd: path(""),
-            env: BTreeMap::new(),
-            ambient: BTreeMap::from([("RECORD_LOG".to_owned(), self.log())]),
+            env: Arc::default(),
+            ambient: Arc::new(BTreeMap::from([("RECORD_LOG".to_owned(), self.log())])),
             depfile: None,
             then: Vec::new(),
         }
     }
+}
+
+/// Changes the arguments of a program.
+pub(crate) fn args(program: &mut Program, change: impl FnOnce(&mut Vec<Arg>)) {
+    let mut args = std::mem::take(&mut program.args).into_vec();
+    change(&mut args);
+    program.args = args.into();
 }
 
 pub(crate) fn step(verb: &'static str, label: &str, action: Action, inputs: Vec<Input>, output: &str) -> Step {

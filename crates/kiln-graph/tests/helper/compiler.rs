@@ -119,6 +119,16 @@ impl Compiler {
                     record(&format!("full {}", block.len() >> 20));
                     std::thread::sleep(Duration::from_millis(time.parse().unwrap()));
                 }
+                // Takes so many MiB and keeps them until so many compilers had all of theirs, for a while.
+                "@together" => {
+                    let (count, mib) = rest.split_once(' ').unwrap();
+                    let block = vec![1_u8; mib.parse::<usize>().unwrap() << 20];
+                    record(&format!("full {}", block.len() >> 20));
+                    let log = std::env::var_os("RECORD_LOG").unwrap();
+                    let full = || fs::read_to_string(&log).unwrap_or_default().lines().filter(|line| line.starts_with("full")).count();
+                    let turns = (0..12000).take_while(|_| full() < count.parse().unwrap());
+                    turns.for_each(|_| std::thread::sleep(Duration::from_millis(5)));
+                }
                 // Dies as if memory had run out, unless the file is there that it makes.
                 "@kill-once" => {
                     if !Path::new(rest).exists() {

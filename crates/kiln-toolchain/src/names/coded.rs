@@ -5,21 +5,34 @@
 //! The code of a difference `d` is `d >> 20` one bits, a zero bit, and the low 20 bits of `d`; since differences are
 //! 2^20 on average, a name costs about 21.6 bits.
 
+use std::sync::OnceLock;
+
 use super::file::NamesError;
 
 /// Bits of a difference that are kept as they are; also the spread of the fingerprints.
 const BITS: u32 = 20;
 
 /// A set of names that knows only their fingerprints.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CodedSet {
     /// How many names went in. Larger than the number of fingerprints when two names have one in common.
     names: u32,
-    /// Ascending, without duplicates.
-    fingerprints: Vec<u64>,
+    /// Ascending, without duplicates. Those of `coded` once somebody asks for one.
+    fingerprints: OnceLock<Vec<u64>>,
+    /// A set that is known to be whole, still encoded; empty for one whose fingerprints are there.
+    coded: &'static [u8],
     /// Of the encoded set: kept, since encoding takes longer than everything else that is done with a set.
     digest: blake3::Hash,
 }
+
+/// Equal sets are encoded alike.
+impl PartialEq for CodedSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for CodedSet {}
 
 impl Default for CodedSet {
     /// The empty set.
@@ -43,7 +56,7 @@ impl CodedSet {
     }
 
     fn from_parts(names: u32, fingerprints: Vec<u64>) -> Self {
-        let mut set = Self { names, fingerprints, digest: blake3::Hash::from_bytes([0; 32]) };
+        let mut set = Self { names, fingerprints: fingerprints.into(), coded: &[], digest: blake3::Hash::from_bytes([0; 32]) };
         set.digest = blake3::hash(&set.encode());
         set
     }
@@ -55,7 +68,12 @@ impl CodedSet {
 
     /// Whether `name` is in the set; wrongly true for one name in about a million.
     pub fn contains(&self, name: &str) -> bool {
-        self.fingerprints.binary_search(&fingerprint(name, self.names)).is_ok()
+        self.fingerprints().binary_search(&fingerprint(name, self.names)).is_ok()
+    }
+
+    fn fingerprints(&self) -> &[u64] {
+        // Of a set that is not whole, nothing: then a link says what it misses.
+        self.fingerprints.get_or_init(|| read(self.coded).map(|(_, fingerprints)| fingerprints).unwrap_or_default())
     }
 
     /// How many names went in.
@@ -72,7 +90,7 @@ impl CodedSet {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bits = BitWriter::default();
         let mut previous = 0;
-        for fingerprint in &self.fingerprints {
+        for fingerprint in self.fingerprints() {
             let difference = fingerprint - previous;
             for _ in 0..difference >> BITS {
                 bits.push(1, 1);
@@ -82,38 +100,51 @@ impl CodedSet {
             previous = *fingerprint;
         }
         let mut bytes = self.names.to_le_bytes().to_vec();
-        bytes.extend((self.fingerprints.len() as u32).to_le_bytes());
+        bytes.extend((self.fingerprints().len() as u32).to_le_bytes());
         bytes.extend(bits.bytes);
         bytes
     }
 
     /// Reads what [`CodedSet::encode`] wrote; all of `bytes` must belong to it.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, NamesError> {
-        let cut = || NamesError("it is cut short");
-        let (names, rest) = bytes.split_first_chunk().ok_or_else(cut)?;
-        let (count, rest) = rest.split_first_chunk().ok_or_else(cut)?;
-        let (names, count) = (u32::from_le_bytes(*names), u32::from_le_bytes(*count));
-        let mut bits = BitReader { bytes: rest, position: 0 };
-        // The count is not trusted with memory: every fingerprint has more than two bytes.
-        let mut fingerprints = Vec::with_capacity((count as usize).min(rest.len() / 2));
-        let mut previous: u64 = 0;
-        for index in 0..count {
-            // Without overflow: there are fewer than 2^44 bits.
-            let difference = (bits.ones().ok_or_else(cut)? << BITS) | bits.take(BITS).ok_or_else(cut)?;
-            if difference == 0 && index > 0 {
-                return Err(NamesError("it holds one number twice"));
-            }
-            previous = previous.checked_add(difference).ok_or(NamesError("it holds too large a number"))?;
-            fingerprints.push(previous);
-        }
-        if previous >= u64::from(names.max(1)) << BITS {
-            return Err(NamesError("it holds too large a number"));
-        }
-        if bits.position.div_ceil(8) != rest.len() {
-            return Err(NamesError("it is longer than it says"));
-        }
-        Ok(Self { names, fingerprints, digest: blake3::hash(bytes) })
+        let (names, fingerprints) = read(bytes)?;
+        Ok(Self { names, fingerprints: fingerprints.into(), coded: &[], digest: blake3::hash(bytes) })
     }
+
+    /// The set that [`CodedSet::decode`] reads from bytes which are known to be whole. It is read when somebody asks for a name: a build
+    /// with nothing to do needs its digest only.
+    pub(super) fn of_whole(coded: &'static [u8]) -> Result<Self, NamesError> {
+        let names = coded.first_chunk().ok_or(NamesError("it is cut short"))?;
+        Ok(Self { names: u32::from_le_bytes(*names), fingerprints: OnceLock::new(), coded, digest: blake3::hash(coded) })
+    }
+}
+
+/// How many names went into an encoded set, and its fingerprints.
+fn read(bytes: &[u8]) -> Result<(u32, Vec<u64>), NamesError> {
+    let cut = || NamesError("it is cut short");
+    let (names, rest) = bytes.split_first_chunk().ok_or_else(cut)?;
+    let (count, rest) = rest.split_first_chunk().ok_or_else(cut)?;
+    let (names, count) = (u32::from_le_bytes(*names), u32::from_le_bytes(*count));
+    let mut bits = BitReader { bytes: rest, position: 0 };
+    // The count is not trusted with memory: every fingerprint has more than two bytes.
+    let mut fingerprints = Vec::with_capacity((count as usize).min(rest.len() / 2));
+    let mut previous: u64 = 0;
+    for index in 0..count {
+        // Without overflow: there are fewer than 2^44 bits.
+        let difference = (bits.ones().ok_or_else(cut)? << BITS) | bits.take(BITS).ok_or_else(cut)?;
+        if difference == 0 && index > 0 {
+            return Err(NamesError("it holds one number twice"));
+        }
+        previous = previous.checked_add(difference).ok_or(NamesError("it holds too large a number"))?;
+        fingerprints.push(previous);
+    }
+    if previous >= u64::from(names.max(1)) << BITS {
+        return Err(NamesError("it holds too large a number"));
+    }
+    if bits.position.div_ceil(8) != rest.len() {
+        return Err(NamesError("it is longer than it says"));
+    }
+    Ok((names, fingerprints))
 }
 
 /// The fingerprint of a name in a set of `count` names: the first 64 bits of its hash, scaled to `count * 2^20`.

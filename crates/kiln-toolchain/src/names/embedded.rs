@@ -21,6 +21,27 @@ mod tests {
         wanted.sort_unstable();
         assert_eq!(wanted, FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     }
+    /// A build reads of these files what it needs, and takes it for whole.
+    #[test]
+    fn what_is_read_when_it_is_needed_is_what_is_there() {
+        for (name, content) in FILES {
+            let (whole, lazy) = (super::super::decode(content).unwrap(), super::super::file::decode_embedded(content).unwrap());
+            assert_eq!(whole, lazy, "{name}");
+            for (whole, lazy) in whole.iter().zip(&lazy) {
+                assert_eq!((whole.names.digest(), whole.names.len()), (lazy.names.digest(), lazy.names.len()), "{name}");
+                assert_eq!(encoded(whole), encoded(lazy), "{name} {}", whole.soname);
+            }
+        }
+    }
+
+    /// The set of a library, read and written again.
+    fn encoded(library: &super::super::LibraryExports) -> Vec<u8> {
+        match &library.names.0 {
+            super::super::Repr::Coded(set) => set.encode(),
+            super::super::Repr::Exact(_) => panic!("the catalog has coded sets only"),
+        }
+    }
+
     /// Each file must be whole, within the 0.3 MB that a release may cost, and know what every torch exports.
     #[test]
     fn every_file_has_the_libraries_of_a_release() {

@@ -45,13 +45,31 @@ pub(crate) fn encode(libraries: &[(String, CodedSet)]) -> Vec<u8> {
 /// # Errors
 /// When the bytes are no names file, one of another version, or damaged.
 pub fn decode(bytes: &[u8]) -> Result<Vec<LibraryExports>, NamesError> {
-    let Some((body, digest)) = bytes.split_last_chunk::<32>() else { return Err(NamesError("it is cut short")) };
-    if !body.starts_with(MAGIC) {
-        return Err(NamesError("it is no names file"));
-    }
+    let (body, digest) = parts(bytes)?;
     if blake3::hash(body) != *digest {
         return Err(NamesError("its checksum does not match"));
     }
+    libraries(body, CodedSet::decode)
+}
+
+/// The libraries of a names file that is part of this program: a test reads all of them, so that what is read here is whole.
+///
+/// # Errors
+/// As those of [`decode`].
+pub(super) fn decode_embedded(bytes: &'static [u8]) -> Result<Vec<LibraryExports>, NamesError> {
+    libraries(parts(bytes)?.0, CodedSet::of_whole)
+}
+
+/// A file without its checksum, and that.
+fn parts(bytes: &[u8]) -> Result<(&[u8], &[u8; 32]), NamesError> {
+    let (body, digest) = bytes.split_last_chunk::<32>().ok_or(NamesError("it is cut short"))?;
+    if !body.starts_with(MAGIC) {
+        return Err(NamesError("it is no names file"));
+    }
+    Ok((body, digest))
+}
+
+fn libraries<'b>(body: &'b [u8], set: impl Fn(&'b [u8]) -> Result<CodedSet, NamesError>) -> Result<Vec<LibraryExports>, NamesError> {
     let mut rest = body.get(MAGIC.len()..).unwrap_or_default();
     if take_number(&mut rest)? != VERSION {
         return Err(NamesError("it is of another version"));
@@ -59,7 +77,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<LibraryExports>, NamesError> {
     let mut libraries = Vec::new();
     for _ in 0..take_number(&mut rest)? {
         let soname = std::str::from_utf8(take_part(&mut rest)?).map_err(|_| NamesError("a library name is not UTF-8 text"))?.to_owned();
-        let names = NameSet::from(CodedSet::decode(take_part(&mut rest)?)?);
+        let names = NameSet::from(set(take_part(&mut rest)?)?);
         libraries.push(LibraryExports { soname, names: Arc::new(names) });
     }
     if !rest.is_empty() {

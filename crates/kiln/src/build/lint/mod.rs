@@ -109,7 +109,7 @@ pub fn lint(prepared: &Prepared<'_>, services: &Services<'_>, tell: &dyn Fn(&str
     let bench = Bench::new(prepared, services, work_dir.path())?;
     let mut report = LintReport::default();
     for variant in prepared.plan.variants.iter().filter(|variant| matches!(variant.selected.kind, Kind::Torch | Kind::TorchStable(_))) {
-        for component in &variant.components {
+        for component in variant.components.iter() {
             for source in component.sources.iter().filter(|source| classify_source(&source.path) != SourceKind::Header) {
                 let include_dirs: Vec<&str> = component.include_dirs.iter().map(|dir| dir.path.as_str()).collect();
                 let includes = Includes::of(&project.root, &source.path, &include_dirs, &bench.torch_dirs(variant));
