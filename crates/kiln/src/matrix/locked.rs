@@ -128,7 +128,8 @@ mod tests {
         let mut same = rows(&pin("2.12.1", "cu126", Some("12.6")), (2, 12));
         assert_eq!(same[0], "torch 2.12 cuda 12.6 with 2.12.1 default");
         let mut all = plain;
-        (same.sort(), all.sort());
+        same.sort();
+        all.sort();
         assert_eq!(same, all);
         // A minor that is new gets rows for what the build is for.
         assert_eq!(rows(&pin("2.16.0", "cu126", Some("12.6")), (2, 16)), ["torch 2.16 cuda 12.6 with 2.16.0"]);
