@@ -344,29 +344,37 @@ fn a_build_record_that_says_nothing() {
     let right = fs::read_to_string(&file).unwrap();
     let floor = right.find("\"policy\": \"").unwrap() + "\"policy\": \"".len();
     let of_variant = |value: &str| format!("{{\"schema\": 1, \"variants\": {{\"{name}\": {value}}}}}");
-    let wrong: [(&str, Box<dyn Fn()>); 9] = [
-        ("damaged-record", Box::new(|| fs::write(&file, &right[..right.len() / 2]).unwrap())),
-        ("damaged-record", Box::new(|| fs::write(&file, "").unwrap())),
-        ("damaged-record", Box::new(|| fs::write(&file, "[]").unwrap())),
-        ("damaged-record", Box::new(|| fs::write(&file, "{\"schema\": 2, \"variants\": {}}").unwrap())),
-        ("damaged-record", Box::new(|| fs::write(&file, of_variant("5")).unwrap())),
-        ("damaged-record", Box::new(|| fs::write(&file, of_variant("{}")).unwrap())),
-        ("damaged-record", Box::new(|| fs::write(&file, format!("{}no{}", &right[..floor], &right[floor..])).unwrap())),
-        ("unreadable", Box::new(|| fs::create_dir(&file).unwrap())),
-        ("unreadable", Box::new(|| std::os::unix::fs::symlink("nowhere", &file).unwrap())),
+    let texts = [
+        right[..right.len() / 2].to_owned(),
+        String::new(),
+        "[]".to_owned(),
+        "{\"schema\": 2, \"variants\": {}}".to_owned(),
+        of_variant("5"),
+        of_variant("{}"),
+        format!("{}no{}", &right[..floor], &right[floor..]),
     ];
     let extension = tree::extensions(&variant).remove(0);
     let extension = extension.to_str().unwrap();
-    for (number, (code, make)) in wrong.iter().enumerate() {
+    for number in 0..texts.len() + 2 {
         let _gone = fs::remove_file(&file).or_else(|_| fs::remove_dir(&file));
-        make();
+        let code = match texts.get(number) {
+            Some(text) => {
+                fs::write(&file, text).unwrap();
+                "damaged-record"
+            }
+            None => {
+                let is_directory = number == texts.len();
+                if is_directory { fs::create_dir(&file) } else { std::os::unix::fs::symlink("nowhere", &file) }.unwrap();
+                "unreadable"
+            }
+        };
         for args in [&["check"][..], &["check-abi"], &["check-builds"], &["check", extension], &["check", &format!("build/{name}")]] {
             // Which floor a variant was built for does not concern its metadata.
             if args == ["check-builds"] && (4..=6).contains(&number) {
                 continue;
             }
             let found = report(&sandbox, &dir, args);
-            assert_eq!(codes(&found.1), (Vec::new(), vec![*code]), "{number} {args:?}: {}", found.1);
+            assert_eq!(codes(&found.1), (Vec::new(), vec![code]), "{number} {args:?}: {}", found.1);
             assert_eq!((found.0, &found.1["failures"][0]["file"]), (Some(1), &json!("kiln-build.json")), "{number} {args:?}");
         }
     }

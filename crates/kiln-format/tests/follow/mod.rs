@@ -59,9 +59,9 @@ fn edits(parsed: &Parsed, diagnostic: &Diagnostic) -> Vec<String> {
     let Some(line) = hint.strip_prefix("add `").and_then(|rest| rest.strip_suffix('`')).filter(|_| diagnostic.code != "edition") else {
         return Vec::new();
     };
-    if written.starts_with('{') {
+    if let Some(inside) = written.strip_prefix('{') {
         let comma = if written.trim_matches(['{', '}', ' ']).is_empty() { "" } else { "," };
-        return vec![replaced(source, span, &format!("{{ {line}{comma}{}", &written[1..]))];
+        return vec![replaced(source, span, &format!("{{ {line}{comma}{inside}"))];
     }
     if !in_header {
         return Vec::new();
