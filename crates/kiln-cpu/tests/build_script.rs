@@ -195,6 +195,8 @@ fn what_cannot_be_built_is_told_before_anything_runs() {
     for name in ["", "a/b", "-x", "a b", "lib.a"] {
         assert!(said(package.build().file(SUM.0).compile(name)).contains("cannot be the name of a library"), "{name}");
     }
+    let level = said(package.build().file(SUM.0).include("include dir").std("c++98").compile("x"));
+    assert!(level.starts_with("`c++98` is no C++ level\nhint: levels are `c++17`"), "{level}");
     let flag = said(package.build().file(SUM.0).flag("-o").flag("x.o").compile("x"));
     assert!(flag.contains("`-o`") && flag.contains("hint: "), "{flag}");
 }

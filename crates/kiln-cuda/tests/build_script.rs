@@ -122,9 +122,12 @@ fn relocatable_code_is_linked() {
         "one.cu",
         "extern __device__ int shared_value();\n__global__ void k(int *p) { *p = shared_value(); }\nvoid go(int *p) { k<<<1, 1>>>(p); }\n",
     );
-    let two = ("two.cu", "__device__ int shared_value() { return 2; }\n");
+    let two = (
+        "two.cu",
+        "static_assert(__cplusplus < 202000, \"the level of the build script\");\n__device__ int shared_value() { return 2; }\n",
+    );
     let package = Package::new("p", &[one, two, HEADER]);
-    let library = package.build().files([one.0, two.0]).device_flag("-rdc=true").compile("linked").unwrap();
+    let library = package.build().files([one.0, two.0]).device_flag("-rdc=true").std("c++17").compile("linked").unwrap();
     assert_eq!(code(&library), ["sm_80"]);
     let bytes = fs::read(library.archive()).unwrap();
     assert!(archive::members(&bytes).unwrap().iter().any(|member| member.name.ends_with("device code.o")));

@@ -88,7 +88,7 @@ impl<V: Vendor> Build<V> {
         self
     }
 
-    /// The language level of C++ and of device code, such as `c++17`; `gnu++20` where nothing is said.
+    /// The language level of C++ and of device code: `c++17`, `gnu++17`, `c++20`, or `gnu++20`, which it is where nothing is said.
     pub fn std(&mut self, level: &str) -> &mut Self {
         self.std = Some(level.to_owned());
         self

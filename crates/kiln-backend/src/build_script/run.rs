@@ -22,8 +22,9 @@ use crate::compile::CompileProfile;
 use crate::flags::{FlagFault, FlagList, audit_flags};
 use crate::source::{Language, SourceKind, classify_source};
 
-/// The C++ level where the build script asks for none: that of kernels that use no framework.
-const CXX_STD: &str = "gnu++20";
+/// The C++ levels that all compilers of a library take. The first one, where the build script asks for none, is that of kernels that use
+/// no framework.
+const CXX_STD: [&str; 4] = ["gnu++20", "c++20", "gnu++17", "c++17"];
 /// Where Linux says what the processor is.
 const CPUINFO: &str = "/proc/cpuinfo";
 /// The directory of `OUT_DIR` with the libraries that only tell names to the linker.
@@ -128,12 +129,19 @@ impl<V: Vendor> Build<V> {
         Ok(notes)
     }
 
+    /// The language level of C++ and of device code.
+    fn level(&self) -> Result<&'static str, BuildError> {
+        let asked = self.std.as_deref().unwrap_or(CXX_STD[0]);
+        let hint = "levels are `c++17` and `c++20`, and both with `gnu++`; `.flag(\"-std=..\")` asks the host compiler for another one";
+        let none = || BuildError::Capability { entry: asked.to_owned(), what: "C++ level", hint };
+        CXX_STD.into_iter().find(|level| *level == asked).ok_or_else(none)
+    }
+
     fn component(&self, name: &str, sources: Vec<PathRef>, include_dirs: Vec<PathRef>, provided: &Provided) -> Component {
-        let level = self.std.iter().map(|level| format!("-std={level}"));
         Component {
             sources,
             include_dirs,
-            cxx_flags: level.chain(self.flags.iter().cloned()).collect(),
+            cxx_flags: self.flags.clone(),
             c_flags: self.flags.clone(),
             options: provided.options.clone(),
             ..Component::generated(name)
@@ -155,7 +163,7 @@ impl<V: Vendor> Build<V> {
         let (processor, ambient) = (Processor::described_by(CPUINFO), self.cargo.ambient());
         let architectures = backend.architectures(&component)?;
         let profile = CompileProfile {
-            cxx_std: CXX_STD,
+            cxx_std: self.level()?,
             defines: std::iter::once(backend.framework_part().define.to_owned()).chain(self.defines.iter().cloned()).collect(),
             mapped_roots: places.others(),
             ..CompileProfile::default()
