@@ -8,8 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use common::project::{args, path, step};
-use common::{Report, Tree, config};
+use common::project::{path, step};
+use common::{Report, Tree, args, config};
 use kiln_graph::{
     Action, Arg, Builtin, BuiltinError, Call, Config, Event, Failure, Graph, OutputRef, Piece, Step, StepId, StepState, write_file,
 };

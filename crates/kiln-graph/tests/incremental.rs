@@ -7,8 +7,8 @@ mod common;
 use std::fs;
 use std::sync::Arc;
 
-use common::project::{args, path};
-use common::{Tree, app, config};
+use common::project::path;
+use common::{Tree, app, args, config};
 use kiln_graph::{Action, Arg, Input, OutputRef, PathRef, Piece, Reason, RootBinding, RootKind, RootName, StepId, write_file};
 
 fn changed(label: &str, input: impl Into<String>) -> (String, Reason) {

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use kiln_graph::{
-    ActionCache, Config, Counts, DEFAULT_CACHE_LIMIT, Event, Executor, Graph, Interrupt, LockedWorkDir, Outcome, OutputRef, Reason, StepId,
-    WorkDir,
+    ActionCache, Arg, Config, Counts, DEFAULT_CACHE_LIMIT, Event, Executor, Graph, Interrupt, LockedWorkDir, Outcome, OutputRef, Program,
+    Reason, StepId, WorkDir,
 };
 use project::Project;
 
@@ -184,6 +184,13 @@ impl Tree {
     pub(crate) fn leftovers(&self) -> Vec<PathBuf> {
         fs::read_dir(self.project.work_dir().join("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
+}
+
+/// Changes the arguments of a program.
+pub(crate) fn args(program: &mut Program, change: impl FnOnce(&mut Vec<Arg>)) {
+    let mut args = std::mem::take(&mut program.args).into_vec();
+    change(&mut args);
+    program.args = args.into();
 }
 
 pub(crate) fn helper() -> PathBuf {

@@ -93,13 +93,6 @@ impl Project {
     }
 }
 
-/// Changes the arguments of a program.
-pub(crate) fn args(program: &mut Program, change: impl FnOnce(&mut Vec<Arg>)) {
-    let mut args = std::mem::take(&mut program.args).into_vec();
-    change(&mut args);
-    program.args = args.into();
-}
-
 pub(crate) fn step(verb: &'static str, label: &str, action: Action, inputs: Vec<Input>, output: &str) -> Step {
     Step {
         verb,
