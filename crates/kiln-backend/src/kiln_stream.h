@@ -10,6 +10,7 @@
 #ifdef TORCH_TARGET_VERSION
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/macros.h>
+#include <torch/headeronly/util/shim_utils.h>
 #else
 #include <c10/cuda/CUDAStream.h>
 #endif
@@ -20,7 +21,11 @@ namespace kiln {
 inline cudaStream_t current_stream(int device) {
 #ifdef TORCH_TARGET_VERSION
   void *stream = nullptr;
+#ifdef STABLE_TORCH_ERROR_CODE_CHECK
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(device, &stream));
+#else
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(device, &stream));
+#endif
   return static_cast<cudaStream_t>(stream);
 #else
   return c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device)).stream();
