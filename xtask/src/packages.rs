@@ -60,7 +60,8 @@ pub(crate) fn listed(workspace: &Workspace) -> anyhow::Result<Counts> {
         if let Some(test) = files.iter().find(|file| file.starts_with("tests/") || file.ends_with(".snap")) {
             bail!("the package of `{}` has `{test}`, which is for tests", package.name);
         }
-        for file in files.iter().filter(|file| file.ends_with(".rs")) {
+        // Modules of tests lie beside the code as `tests.rs`: who uses a package does not compile them.
+        for file in files.iter().filter(|file| file.ends_with(".rs") && !file.ends_with("/tests.rs")) {
             let source = std::fs::read_to_string(workspace.root.join(&package.dir).join(file))?;
             for included in included(&source) {
                 let path = joined(file, &included);
