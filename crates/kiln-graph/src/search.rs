@@ -81,7 +81,6 @@ fn text(piece: &Piece) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::sync::Arc;
 
     use super::*;

@@ -79,7 +79,7 @@ pub fn render_headers(libraries: &[HeaderLibrary]) -> String {
     let mut text = HEADERS.to_owned();
     for HeaderLibrary { name, version, wheel, license } in libraries {
         let _ = write!(text, "\n[[headers]]\nname = \"{name}\"\nversion = \"{version}\"\nproject = \"{}\"\n", wheel.project);
-        let _ = write!(text, "{}license = \"{license}\"\n", pin("file", wheel));
+        let _ = writeln!(text, "{}license = \"{license}\"", pin("file", wheel));
     }
     text
 }

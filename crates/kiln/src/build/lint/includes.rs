@@ -56,10 +56,9 @@ impl Includes {
             let inside = paths.map(|path| path.as_str().to_owned()).find(|path| root.join(path).is_file());
             match inside {
                 Some(path) => self.read(root, &path, include_dirs, torch_dirs),
+                None if self.torch.iter().any(|known| known.header == header) => {}
                 None if torch_dirs.iter().any(|dir| dir.join(header).is_file()) => {
-                    if !self.torch.iter().any(|known| known.header == header) {
-                        self.torch.push(TorchInclude { header: header.to_owned(), file: file.to_owned(), line: index + 1 });
-                    }
+                    self.torch.push(TorchInclude { header: header.to_owned(), file: file.to_owned(), line: index + 1 });
                 }
                 None => {}
             }
