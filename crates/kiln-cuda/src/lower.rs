@@ -6,7 +6,9 @@
 //! `cudafe++` names a unit after the first thing in it that other units may use, and after its own process where there is none. So
 //! every unit is given one, by a header that is included before its text.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use kiln_backend::{
     Action, Arg, BackendError, CompileProfile, Component, CudaCapability, CudaSuffix, FlagList, Input, KernelOptions, Lowering, MajorMinor,
@@ -17,7 +19,7 @@ use kiln_backend::{
 use crate::dry_run::{Answer, Asked, DryRuns, NAME, PIECE, has_placeholder};
 use crate::fan_out::Fan;
 use crate::flags::{UserFlags, define_arg, to_host};
-use crate::toolkit::CudaToolkit;
+use crate::toolkit::{CudaToolkit, Origin};
 
 /// What one call of nvcc makes.
 const OBJECT: &str = "unit.o";
@@ -239,7 +241,7 @@ pub(crate) fn device_link(
     args.push(Arg::from("-dlink"));
     args.extend(capabilities.iter().map(|capability| Arg::from(gencode(&CudaCapability { ptx: false, ..capability.clone() }))));
     args.extend(to_host("-fPIC").map(Arg::from));
-    args.push(Arg::text("-L\"").with(Piece::Path(toolkit.library_dir.clone())).and("\""));
+    let directories = device_link_directories(lowering, toolkit, &mut args);
     // Units that were compiled in parts have no relocatable code, and nvcc does not know their objects.
     let whole = objects.iter().filter(|object| object.output.name == OBJECT);
     args.extend(whole.map(|object| Arg::from(object.output.clone())));
@@ -248,13 +250,35 @@ pub(crate) fn device_link(
     let step = lowering.graph.add(Step {
         verb: "Linking",
         label: label.clone(),
-        action: Action::Run(program(lowering, toolkit, args, None)),
+        action: Action::Run(Program { ambient: directories, ..program(lowering, toolkit, args, None) }),
         inputs: Vec::new(),
         outputs: vec![DEVICE_LINK.to_owned()],
         weight: PLAIN,
         resource: ResourceClass::Cpu,
     })?;
     Ok(ObjectFile { output: OutputRef { step, name: DEVICE_LINK.to_owned() }, source: label })
+}
+
+/// Adds what a device link needs of the toolkit to `args`, and gives the directories that its process is told.
+///
+/// nvlink writes the directories of libraries that it is given into the code, and nvcc gives it those of its profile. A toolkit out of
+/// wheels lies elsewhere for everybody, so its link goes without the profile: programs are found by `PATH`, the one library by its file.
+fn device_link_directories(lowering: &Lowering<'_>, toolkit: &CudaToolkit, args: &mut Vec<Arg>) -> Arc<BTreeMap<String, PathBuf>> {
+    if toolkit.origin != Origin::Wheels {
+        args.push(Arg::text("-L\"").with(Piece::Path(toolkit.library_dir.clone())).and("\""));
+        return Arc::new(lowering.ambient.clone());
+    }
+    args.extend(["-noprof", "-cudadevrt", "none"].map(Arg::from));
+    args.extend(toolkit.include_dirs.iter().map(|dir| include("-I", lowering, dir)));
+    let library = PathRef { path: format!("{}/libcudadevrt.a", toolkit.library_dir.path), ..toolkit.library_dir.clone() };
+    args.push(Arg::from(library));
+    let mut ambient = lowering.ambient.clone();
+    let path = ambient.entry("PATH".to_owned()).or_default();
+    let mut directories = toolkit.nvcc.parent().map(|dir| dir.as_os_str().to_owned()).unwrap_or_default();
+    directories.push(":");
+    directories.push(&*path);
+    *path = directories.into();
+    Arc::new(ambient)
 }
 
 /// The host compiler's own file; nvcc takes no launcher.

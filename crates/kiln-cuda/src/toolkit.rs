@@ -11,7 +11,7 @@ use kiln_backend::discover::{Candidate, KitKind, Lack, View, find};
 use kiln_backend::{Catalog, CatalogToolkit, CudaUse, FetchError, Part, Provisioner};
 use kiln_backend::{LibraryExports, MajorMinor, NameSet, PathRef, RootBinding, RootKind, RootName, Version, elf};
 
-/// Where a toolkit came from. For records and messages only.
+/// Where a toolkit came from: for records and messages, and for how relocatable code is linked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Wheels of the catalog.

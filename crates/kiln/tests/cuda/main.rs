@@ -137,6 +137,23 @@ fn units_that_offer_nothing_give_equal_bytes() {
     assert_eq!(code(&extension(&first)), ["sm_80", "sm_90"]);
 }
 
+/// nvlink writes the directories that it is given into the code.
+#[test]
+fn relocatable_code_knows_no_place() {
+    let (one, two) = (sandbox(), Sandbox::new());
+    let keys = "cuda-capabilities = [\"8.0\"]\ncuda-flags = [\"-rdc=true\"]";
+    let write = |sandbox: &Sandbox, place: &str| project(keys).write(&sandbox.path(place));
+    let (first, second) = (write(&one, "one"), write(&two, "else/wo ü/two"));
+    build(&one, &first, &[]);
+    build(&two, &second, &[]);
+    tree::assert_equal(&first.join("build"), &second.join("build"));
+    let bytes = fs::read(extension(&first)).unwrap();
+    let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    for place in [one.path("").to_str().unwrap(), shared_cache().to_str().unwrap(), "tmpxft", ".kiln/tmp", "toolchains-v1"] {
+        assert!(!has(place), "`{place}` is in the extension");
+    }
+}
+
 #[test]
 fn other_capabilities_are_other_code() {
     let sandbox = sandbox();
