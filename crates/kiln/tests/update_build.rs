@@ -106,7 +106,7 @@ fn each_of_several_files_is_told_about() {
     11 | srcs = []
        | ^^^^
        = allowed here: `src`, `include`, `pyext`, `minver`, `maxver`, `cxx-flags`, `stable-abi`
-    hint: did you mean `src`?
+    hint: did you mean `src`? it is there already
     error[configuration]: `b/build.toml` cannot be updated
       caused by: the file has errors
     error[missing-license]: `c/build.toml` cannot be updated

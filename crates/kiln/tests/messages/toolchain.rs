@@ -32,12 +32,8 @@ fn releases_that_are_unknown_or_malformed() {
     insta::assert_snapshot!(place.say(&["toolchain", "path"]), @"
     exit code 2
     --- stderr ---
-    error: the following required arguments were not provided:
-      <RELEASE>
-
-    Usage: kiln toolchain path <RELEASE>
-
-    For more information, try '--help'.
+    error[usage]: the following required arguments were not provided: <RELEASE>
+    hint: it is used as `kiln toolchain path <RELEASE>`
     ");
 }
 
