@@ -14,7 +14,7 @@ use crate::suggest::ends;
 const LONGEST: usize = 2000;
 
 /// Most diagnostics of one file.
-const MOST: usize = 1000;
+pub(crate) const MOST: usize = 1000;
 
 /// `diagnostics`; of more than anybody reads the first, and how many there are beyond, which is as serious as they are.
 pub fn first_of_many(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {

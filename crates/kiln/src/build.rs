@@ -18,7 +18,7 @@ use kiln_format::build::{Framework, KernelOptions};
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
 use kiln_format::variant::Compute;
-use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Version};
+use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Version, first_of_many};
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
@@ -90,7 +90,9 @@ impl Checked {
         if let Some(build) = &project.build {
             let found = config_check::check(&project.root, build, &matrix);
             project.build_toml.diagnostics.extend(found);
-            project.build_toml.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.map(|span| span.start), diagnostic.level));
+            let mut all = std::mem::take(&mut project.build_toml.diagnostics);
+            all.sort_by_key(|diagnostic| (diagnostic.span.map(|span| span.start), diagnostic.level));
+            project.build_toml.diagnostics = first_of_many(all);
         }
         project.silence();
         Ok(Self { project, matrix, lock })

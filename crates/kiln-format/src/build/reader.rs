@@ -7,7 +7,7 @@ use toml::Spanned as Located;
 use toml::de::{DeTable, DeValue};
 
 use crate::code;
-use crate::diagnostic::{Diagnostic, Level, first_of_many};
+use crate::diagnostic::{Diagnostic, Level, MOST, first_of_many};
 use crate::source::SourceFile;
 use crate::span::{Span, Spanned};
 use crate::suggest::{list, quoted};
@@ -164,6 +164,11 @@ impl<'a> Reader<'a> {
     /// Says `diagnostic`.
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+
+    /// Whether so much was said that nobody will read more.
+    pub(super) fn has_said_enough(&self) -> bool {
+        self.diagnostics.len() > 2 * MOST
     }
 
     /// Everything said, in the order of the file; of more than anybody reads the first, and how many there are beyond.

@@ -30,11 +30,17 @@ const OLDEST_STABLE_ABI: MajorMinor = MajorMinor::new(2, 9);
 fn stable_abi(build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     let Framework::Torch(torch) = &build.framework else { return Vec::new() };
     let compiled = |backend: &BackendName| build.kernels_for(*backend).next().is_some();
+    let maxver = torch.maxver.as_ref().map(|maxver| maxver.major_minor());
+    let newest_of = |backend: BackendName| matrix.newest_torch(backend, maxver).or_else(|| matrix.newest_torch(backend, None));
     let newest = |backend: BackendName, version: &Spanned<Version>| {
-        let newest = matrix.newest_torch(backend).filter(|newest| *newest < version.major_minor())?;
-        let error =
-            Diagnostic::error("stable-abi-too-new", version.span, format!("no torch in the matrix provides stable ABI {}", version.value))
-                .with_note(format!("it needs torch {} or newer; the newest for {backend} is {newest}", version.major_minor()));
+        let newest = newest_of(backend).filter(|newest| *newest < version.major_minor())?;
+        let (which, of_which) = match maxver.filter(|maxver| version.major_minor() > *maxver) {
+            Some(_) => ("up to `torch.maxver`", format!("for {backend} up to `torch.maxver`")),
+            None => ("in the matrix", format!("for {backend}")),
+        };
+        let message = format!("no torch {which} provides stable ABI {}", version.value);
+        let error = Diagnostic::error("stable-abi-too-new", version.span, message)
+            .with_note(format!("it needs torch {} or newer; the newest {of_which} is {newest}", version.major_minor()));
         // One that no torch of the matrix has for another reason is not to be advised.
         let advice = (newest >= OLDEST_STABLE_ABI).then(|| format!("write `\"{newest}\"`, or an older version"));
         Some(error.with_hint(advice))
@@ -53,8 +59,8 @@ fn stable_abi(build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
         // One place: the backend whose newest torch is the oldest says it for all.
         StableAbi::All(version) => {
             let backends: Vec<BackendName> = build.backends().filter(compiled).collect();
-            let known = backends.iter().copied().filter(|backend| matrix.newest_torch(*backend).is_some());
-            let first = known.min_by_key(|backend| matrix.newest_torch(*backend));
+            let known = backends.iter().copied().filter(|backend| newest_of(*backend).is_some());
+            let first = known.min_by_key(|backend| newest_of(*backend));
             let too_old = oldest(version).filter(|_| !backends.is_empty());
             too_old.or_else(|| newest(first?, version)).into_iter().collect()
         }
@@ -171,6 +177,23 @@ mod tests {
           = it needs torch 9.9 or newer; the newest for cpu is 2.15
         hint: write `"2.15"`, or an older version
         "#);
+    }
+
+    #[test]
+    fn stable_abi_beyond_the_bound() {
+        let with = |abi: &str, maxver: &str| messages(&format!("[torch]\nstable-abi = \"{abi}\"\nmaxver = \"{maxver}\"\n{CPU}"));
+        insta::assert_snapshot!(with("2.14", "2.13"), @r#"
+        error[stable-abi-too-new]: no torch up to `torch.maxver` provides stable ABI 2.14
+          --> build.toml:8:14
+          |
+        8 | stable-abi = "2.14"
+          |              ^^^^^^
+          = it needs torch 2.14 or newer; the newest for cpu up to `torch.maxver` is 2.13
+        hint: write `"2.13"`, or an older version
+        "#);
+        assert_eq!(with("2.13", "2.13"), "");
+        assert_eq!(with("2.12.5", "2.13.1"), "");
+        assert!(with("2.16", "2.99").starts_with("error[stable-abi-too-new]: no torch in the matrix provides"));
     }
 
     #[test]

@@ -174,9 +174,10 @@ impl Matrix {
         targets
     }
 
-    /// The newest torch that has a row for `backend`.
-    pub fn newest_torch(&self, backend: BackendName) -> Option<MajorMinor> {
-        self.rows.iter().filter(|row| row.backend() == backend).map(|row| row.torch).max()
+    /// The newest torch that has a row for `backend`, none newer than `maxver`.
+    pub fn newest_torch(&self, backend: BackendName, maxver: Option<MajorMinor>) -> Option<MajorMinor> {
+        let of_backend = self.rows.iter().filter(|row| row.backend() == backend).map(|row| row.torch);
+        of_backend.filter(|torch| maxver.is_none_or(|maxver| *torch <= maxver)).max()
     }
 }
 
@@ -276,8 +277,8 @@ mod tests {
         );
         let release = |minor| matrix.rows.iter().find(|row| row.torch == MajorMinor::new(2, minor)).unwrap().release.to_string();
         assert_eq!([11, 12, 13, 14, 15].map(release), ["2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0"]);
-        assert_eq!(matrix.newest_torch(BackendName::Rocm), Some(MajorMinor::new(2, 13)));
-        assert_eq!(matrix.newest_torch(BackendName::Cann), None);
+        assert_eq!(matrix.newest_torch(BackendName::Rocm, None), Some(MajorMinor::new(2, 13)));
+        assert_eq!(matrix.newest_torch(BackendName::Cann, None), None);
     }
 
     #[test]

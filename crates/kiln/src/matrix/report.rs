@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kiln_format::variant::{Cpu, Os};
+use kiln_format::variant::{Cpu, Os, Variant};
 use serde::Serialize;
 
 use super::reason::{LeftOut, Reason};
@@ -19,9 +19,10 @@ pub fn table(selection: &Selection) -> String {
     let mut text = String::new();
     let width = selection.variants.iter().map(|v| v.variant.name().len()).max().unwrap_or(0);
     for v in &selection.variants {
-        let mut facts = vec![match v.torch() {
-            Some(torch) => format!("compiled with torch {}", torch.release),
-            None => "Python only".to_owned(),
+        let mut facts = vec![match (v.torch(), &v.variant) {
+            (Some(torch), _) => format!("compiled with torch {}", torch.release),
+            (None, Variant::Arch(_)) => "compiled without torch".to_owned(),
+            (None, Variant::Noarch(_)) => "Python only".to_owned(),
         }];
         if v.preferred {
             facts.push("preferred".to_owned());

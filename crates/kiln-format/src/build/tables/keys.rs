@@ -91,7 +91,8 @@ impl Schema {
     fn unknown_keys(&self, reader: &mut Reader<'_>, table: &Table<'_>, allowed: &[&str], is_unknown: impl Fn(&str) -> bool) {
         let free = free(table, allowed);
         for entry in table.entries.iter().filter(|entry| is_unknown(entry.key)) {
-            let advice = self.advice(reader, entry, &free, allowed);
+            // Advice takes time, and beyond that nobody sees it.
+            let advice = if reader.has_said_enough() { None } else { self.advice(reader, entry, &free, allowed) };
             reader.unknown_key(table, entry, allowed, advice);
         }
     }
