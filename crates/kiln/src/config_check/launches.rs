@@ -4,23 +4,37 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use kiln_format::{BackendName, Build, Diagnostic};
+use kiln_format::build::Framework;
+use kiln_format::{BackendName, Build, Dependency, Diagnostic};
 
 /// The place of the stream among the arguments of a launch.
 const STREAM: usize = 4;
+
+/// Where a unit that sees torch has its stream from.
+const OF_TORCH: &str = "give the launch four arguments: `<<<blocks, threads, 0, kiln::current_stream(device)>>>` with `kiln_stream.h`, \
+                        which Kiln generates, or a stream that the caller hands in";
+/// Where a unit of a kernel of tvm-ffi has it from.
+const OF_TVM_FFI: &str =
+    "give the launch four arguments, with a stream that the binding hands in: `TVMFFIEnvGetStream` gives it for a device";
+/// Where a unit that sees no framework has it from.
+const OF_CALLER: &str = "give the launch four arguments, with a stream that the binding hands in";
 
 /// One remark for each file, at its place in `build.toml`, that names the first launch.
 pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut told = BTreeSet::new();
     let kernels = [BackendName::Cuda, BackendName::Rocm].into_iter().flat_map(|backend| build.kernels_for(backend));
-    for source in kernels.flat_map(|kernel| &kernel.src) {
+    for (kernel, source) in kernels.flat_map(|kernel| kernel.src.iter().map(move |source| (kernel, source))) {
         let Ok(bytes) = fs::read(root.join(source.as_str())) else { continue };
         let text = String::from_utf8_lossy(&bytes);
         let Some(line) = without_stream(&text).filter(|_| told.insert(source.as_str())) else { continue };
-        let message = format!("`{}:{line}` launches a kernel without a stream: it runs on the default one, not on torch's", source.value);
-        let hint = "give the launch four arguments: `<<<blocks, threads, 0, kiln::current_stream(device)>>>` with `kiln_stream.h`, \
-                    which Kiln generates, or a stream that the caller hands in";
+        let message =
+            format!("`{}:{line}` launches a kernel without a stream: it runs on the default one, not on the caller's", source.value);
+        let hint = match &build.framework {
+            Framework::TvmFfi(_) => OF_TVM_FFI,
+            _ if kernel.depends.iter().any(|listed| listed.value == Dependency::Torch) => OF_TORCH,
+            _ => OF_CALLER,
+        };
         diagnostics.push(Diagnostic::warning("default-stream", source.span, message).with_hint(hint.to_owned()));
     }
     diagnostics
@@ -97,7 +111,23 @@ fn string(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::Project;
     use super::*;
+
+    const CPU: &str = "[kernel.c]\nbackend = \"cpu\"\ndepends = []\nsrc = []\n";
+
+    #[test]
+    fn the_stream_is_had_from_what_the_kernel_sees() {
+        let hint = |framework: &str, depends: &str| {
+            let kernel = format!("[kernel.k]\nbackend = \"cuda\"\ndepends = [{depends}]\nsrc = [\"k.cu\"]\n");
+            let project = Project::new(&format!("[{framework}]\nsrc = [\"b.cpp\"]\n{kernel}{CPU}"), &["k.cu"]);
+            fs::write(project.root().join("k.cu"), "void f() { k<<<1, 1>>>(); }").unwrap();
+            check(project.root(), &project.build).remove(0).hint.unwrap()
+        };
+        assert_eq!(hint("torch", "\"torch\""), OF_TORCH);
+        assert_eq!(hint("torch", ""), OF_CALLER);
+        assert_eq!(hint("tvm-ffi", ""), OF_TVM_FFI);
+    }
 
     #[test]
     fn launches_without_a_stream() {
