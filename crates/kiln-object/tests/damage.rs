@@ -68,6 +68,14 @@ proptest! {
     }
 
     #[test]
+    fn edited_libraries_without_section_headers(edits in edits(&SAMPLES.library)) {
+        let mut library = SAMPLES.library.clone();
+        library[0x28..0x30].fill(0);
+        library[0x3c..0x40].fill(0);
+        read_all(&edited(&library, &edits));
+    }
+
+    #[test]
     fn edited_archives(edits in edits(&SAMPLES.archive)) {
         read_all(&edited(&SAMPLES.archive, &edits));
     }

@@ -161,6 +161,31 @@ fn a_stripped_library_reads_the_same() {
     assert_eq!(elf::dynamic_file(&dir.path().join("libkinds.so")).unwrap(), before);
 }
 
+/// The loader needs no section headers: a file without them tells the same.
+#[test]
+fn a_library_without_section_headers_reads_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    library(dir.path());
+    let shared = ["-shared", "-fPIC"];
+    let taking = "extern \"C\" int puts(const char *); static int told = puts(\"\");";
+    gxx(dir.path(), "old.so", &[&shared[..], &["-Wl,--hash-style=sysv"]].concat(), taking);
+    // One that offers nothing: its hash table leads to no symbol.
+    std::fs::write(dir.path().join("none"), "{ local: *; };").unwrap();
+    gxx(dir.path(), "none.so", &[&shared[..], &["-Wl,--version-script=none"]].concat(), taking);
+    for name in ["libkinds.so", "old.so", "none.so"] {
+        let file = dir.path().join(name);
+        let before = elf::dynamic_file(&file).unwrap();
+        assert!(before.imports.iter().any(|import| import.version.is_some()), "{name}: {before:?}");
+        let mut bytes = std::fs::read(&file).unwrap();
+        // Place, and number and index of the names.
+        bytes[0x28..0x30].fill(0);
+        bytes[0x3c..0x40].fill(0);
+        assert_eq!(elf::dynamic(&bytes).unwrap(), before, "{name}");
+        std::fs::write(&file, bytes).unwrap();
+        assert_eq!(elf::dynamic_file(&file).unwrap(), before, "{name}");
+    }
+}
+
 #[test]
 fn other_classes_and_byte_orders_are_read() {
     // An empty relocatable file of a 32-bit big-endian machine, written by hand: header, no sections.
@@ -240,4 +265,25 @@ fn section_headers_that_contradict_the_loader() {
         }
     }
     assert_eq!(seen, 5);
+}
+
+/// The loader finds the dynamic segment by its address. Whoever changes that alone shows it other entries than a reader of files.
+#[test]
+fn a_dynamic_segment_whose_address_leads_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = gxx(dir.path(), "a.so", &["-shared", "-fPIC"], "int f() { return 1; }");
+    let number = |at: usize, size: usize| good[at..at + size].iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte));
+    let (table, entry, count) = (number(0x20, 8), number(0x36, 2), number(0x38, 2));
+    let segment = (0..count).map(|index| table + index * entry).find(|at| number(*at, 4) == 2).unwrap();
+    let address = number(segment + 16, 8);
+    let with = |value: usize| {
+        let mut bytes = good.clone();
+        bytes[segment + 16..segment + 24].copy_from_slice(&value.to_le_bytes());
+        elf::dynamic(&bytes).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(with(address), Ok(()));
+    let elsewhere = "damaged dynamic segment: its address leads elsewhere than its place in the file";
+    for other in [address + 16, address - 16, 0, 1 << 40, usize::MAX] {
+        assert_eq!(with(other), Err(elsewhere.to_owned()), "{other:#x}");
+    }
 }

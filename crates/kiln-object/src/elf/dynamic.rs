@@ -8,6 +8,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionTable, Sym, Versi
 use object::read::{ReadCache, ReadRef, StringTable};
 use object::{Endianness, SymbolIndex};
 
+use super::headerless::{Headers, Made};
 use super::loaded;
 use super::tables::{self, Budget, Class, Strings};
 use super::{Binding, Machine, SymbolKind, Visibility};
@@ -94,7 +95,7 @@ pub struct Dynamic {
 /// # Errors
 /// When `data` is not an ELF file with a dynamic section, is damaged, or has names that are not UTF-8.
 pub fn dynamic(data: &[u8]) -> Result<Dynamic, Error> {
-    of_any_class(data)
+    of_any_class(data, &Headers::of(data)?)
 }
 
 /// Reads the dynamic tables of a file without reading the rest of it.
@@ -104,24 +105,28 @@ pub fn dynamic(data: &[u8]) -> Result<Dynamic, Error> {
 pub fn dynamic_file(path: &Path) -> Result<Dynamic, Error> {
     let file = File::open(path).map_err(|cause| Error::Io { path: path.to_owned(), cause })?;
     let cache = ReadCache::new(file);
-    of_any_class(&cache)
+    let made = Headers::of(&cache)?;
+    of_any_class(&cache, &made)
 }
 
-fn of_any_class<'d, R: ReadRef<'d>>(data: R) -> Result<Dynamic, Error> {
+fn of_any_class<'d, R: ReadRef<'d>>(data: R, made: &'d Headers) -> Result<Dynamic, Error> {
     match tables::class(data)? {
-        Class::Elf32 => read::<FileHeader32<Endianness>, R>(data),
-        Class::Elf64 => read::<FileHeader64<Endianness>, R>(data),
+        Class::Elf32 => read::<FileHeader32<Endianness>, R>(data, made),
+        Class::Elf64 => read::<FileHeader64<Endianness>, R>(data, made),
     }
 }
 
-fn read<'d, H, R>(data: R) -> Result<Dynamic, Error>
+fn read<'d, H, R>(data: R, made: &'d Headers) -> Result<Dynamic, Error>
 where
-    H: FileHeader<Endian = Endianness>,
+    H: Made,
     R: ReadRef<'d>,
 {
     let header = H::parse(data).map_err(Error::damaged("ELF header"))?;
     let endian = header.endian().map_err(Error::damaged("ELF header"))?;
-    let sections = header.sections(endian, data).map_err(Error::damaged("section table"))?;
+    let sections = match H::of(made) {
+        [] => header.sections(endian, data).map_err(Error::damaged("section table"))?,
+        made => SectionTable::new(made, StringTable::default()),
+    };
     let mut result = Dynamic {
         machine: Machine(header.e_machine(endian).0),
         soname: None,

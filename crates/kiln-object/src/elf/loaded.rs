@@ -12,6 +12,96 @@ use crate::Error;
 
 const WHAT: &str = "dynamic segment";
 
+/// What the loader knows of a file: its segments and the entries of its dynamic segment.
+pub(super) struct Loaded<'d, H: FileHeader<Endian = Endianness>> {
+    segments: &'d [H::ProgramHeader],
+    endian: Endianness,
+    entries: Vec<(elf::DynamicTag, u64)>,
+    /// Where the entries lie in the file, and how many bytes they take.
+    pub(super) dynamic: (u64, u64),
+}
+
+impl<'d, H: FileHeader<Endian = Endianness>> Loaded<'d, H> {
+    /// None for a file without segments, which only a linker reads.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when the dynamic segment is not one that a loader finds.
+    pub(super) fn read<R: ReadRef<'d>>(header: &H, endian: Endianness, data: R) -> Result<Option<Self>, Error> {
+        let segments = header.program_headers(endian, data).map_err(Error::damaged("program header table"))?;
+        if segments.is_empty() {
+            return Ok(None);
+        }
+        let mut dynamic = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_DYNAMIC);
+        let (Some(dynamic), None) = (dynamic.next(), dynamic.next()) else { return Err(differs("there is none, or more than one")) };
+        let entries = dynamic.dynamic(endian, data).map_err(Error::damaged(WHAT))?.unwrap_or_default();
+        let (at, size): (u64, u64) = (dynamic.p_offset(endian).into(), dynamic.p_filesz(endian).into());
+        let loaded = Self { segments, endian, entries: pairs::<H>(entries, endian), dynamic: (at, size) };
+        if loaded.entries.len() == entries.len() {
+            return Err(differs("nothing ends it"));
+        }
+        // The loader goes by the address alone, and reads it where the other segments put it.
+        let address: u64 = dynamic.p_vaddr(endian).into();
+        let ends =
+            [0, size.saturating_sub(1)].map(|byte| (address.checked_add(byte).and_then(|to| loaded.place(to)), at.checked_add(byte)));
+        if ends.iter().any(|(found, meant)| found.is_none() || found != meant) {
+            return Err(differs("its address leads elsewhere than its place in the file"));
+        }
+        Ok(Some(loaded))
+    }
+
+    /// The value of an entry. Of several the loader takes the last.
+    pub(super) fn value(&self, tag: elf::DynamicTag) -> Option<u64> {
+        self.entries.iter().rev().find(|(known, _)| *known == tag).map(|(_, value)| *value)
+    }
+
+    /// Where in the file the bytes at an address come from. None when no segment has them, or segments differ in it: whole pages are
+    /// loaded, one segment over the other.
+    pub(super) fn place(&self, address: u64) -> Option<u64> {
+        const PAGE: u64 = 4096;
+        let mut found = None;
+        let mut held = false;
+        for segment in self.segments.iter().filter(|segment| segment.p_type(self.endian) == elf::PT_LOAD) {
+            let (start, size): (u64, u64) = (segment.p_vaddr(self.endian).into(), segment.p_filesz(self.endian).into());
+            let end = start.checked_add(size)?;
+            let pages = (start / PAGE * PAGE)..end.checked_next_multiple_of(PAGE)?;
+            if size == 0 || !pages.contains(&address) {
+                continue;
+            }
+            held |= (start..end).contains(&address);
+            let base: u64 = segment.p_offset(self.endian).into();
+            let place = base.wrapping_add(address.wrapping_sub(start));
+            if found.is_some_and(|other| other != place) {
+                return None;
+            }
+            found = Some(place);
+        }
+        found.filter(|_| held)
+    }
+
+    /// The end of the bytes of the file in the segment that has the byte at `place`.
+    pub(super) fn end_of_segment(&self, place: u64) -> Option<u64> {
+        self.segments.iter().filter(|segment| segment.p_type(self.endian) == elf::PT_LOAD).find_map(|segment| {
+            let (start, size): (u64, u64) = (segment.p_offset(self.endian).into(), segment.p_filesz(self.endian).into());
+            let end = start.checked_add(size)?;
+            (start..end).contains(&place).then_some(end)
+        })
+    }
+
+    /// How many symbols the hash table and the relocations lead to.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when there is no hash table, or it or a list of relocations cannot be read.
+    pub(super) fn symbol_count<R: ReadRef<'d>>(&self, data: R, is_64: bool) -> Result<u64, Error> {
+        let hashed = match (self.value(elf::DT_GNU_HASH), self.value(elf::DT_HASH)) {
+            (Some(address), _) => self.place(address).and_then(|at| gnu_hash_length(data, self.endian, at, is_64)),
+            // Its second number is that of all symbols.
+            (None, Some(address)) => self.place(address).and_then(|at| number(data, self.endian, at.checked_add(4)?)),
+            (None, None) => return Err(differs("it names no hash table")),
+        };
+        hashed.ok_or_else(|| differs("its hash table cannot be read"))
+    }
+}
+
 /// Sees that both tell the same. A file without segments, which only a linker reads, has nothing to compare.
 ///
 /// # Errors
@@ -21,28 +111,13 @@ where
     H: FileHeader<Endian = Endianness>,
     R: ReadRef<'d>,
 {
-    let segments = header.program_headers(endian, data).map_err(Error::damaged("program header table"))?;
-    if segments.is_empty() {
-        return Ok(());
-    }
-    let mut dynamic = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_DYNAMIC);
-    let (Some(dynamic), None) = (dynamic.next(), dynamic.next()) else { return Err(differs("there is none, or more than one")) };
-    let entries = dynamic.dynamic(endian, data).map_err(Error::damaged(WHAT))?.unwrap_or_default();
-    let loaded = pairs::<H>(entries, endian);
+    let Some(loaded) = Loaded::read(header, endian, data)? else { return Ok(()) };
     let listed = sections.dynamic(endian, data).map_err(Error::damaged("dynamic section"))?.map(|(entries, _)| pairs::<H>(entries, endian));
-    if listed.as_ref() != Some(&loaded) {
+    if listed.as_ref() != Some(&loaded.entries) {
         return Err(differs("the section headers show another one"));
     }
-    let value = |tag: elf::DynamicTag| loaded.iter().find(|(known, _)| *known == tag).map(|(_, value)| *value);
-    let place = |address: u64| {
-        let holds = |segment: &&H::ProgramHeader| {
-            let (start, size): (u64, u64) = (segment.p_vaddr(endian).into(), segment.p_filesz(endian).into());
-            segment.p_type(endian) == elf::PT_LOAD && address >= start && address - start < size
-        };
-        let segment = segments.iter().find(holds)?;
-        let (start, offset): (u64, u64) = (segment.p_vaddr(endian).into(), segment.p_offset(endian).into());
-        offset.checked_add(address - start)
-    };
+    let value = |tag| loaded.value(tag);
+    let place = |address| loaded.place(address);
 
     let tables = [
         (elf::DT_SYMTAB, elf::SHT_DYNSYM, "symbol table"),
@@ -73,20 +148,13 @@ where
     }
     let entry = std::mem::size_of::<H::Sym>() as u64;
     let listed: u64 = Into::<u64>::into(symbols.sh_size(endian)) / entry;
-    let hashed = match (value(elf::DT_GNU_HASH), value(elf::DT_HASH)) {
-        (Some(address), _) => place(address).and_then(|at| gnu_hash_length(data, endian, at, header.is_type_64())),
-        // Its second number is that of all symbols.
-        (None, Some(address)) => place(address).and_then(|at| number(data, endian, at.checked_add(4)?)),
-        (None, None) => return Err(differs("it names no hash table")),
-    };
-    match hashed {
-        Some(hashed) if listed >= hashed => Ok(()),
-        Some(_) => Err(differs("the section headers show fewer symbols")),
-        None => Err(differs("its hash table cannot be read")),
+    if listed < loaded.symbol_count(data, header.is_type_64())? {
+        return Err(differs("the section headers show fewer symbols"));
     }
+    Ok(())
 }
 
-fn differs(cause: &str) -> Error {
+pub(super) fn differs(cause: &str) -> Error {
     Error::Damaged { what: WHAT, cause: cause.to_owned() }
 }
 

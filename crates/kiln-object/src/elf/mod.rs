@@ -3,6 +3,7 @@
 mod data;
 mod definitions;
 mod dynamic;
+mod headerless;
 mod loaded;
 mod relocatable;
 mod tables;
