@@ -321,7 +321,7 @@ fn everyday_code_keeps_to_the_floor() {
     let dir = project("host", "-O0");
     fs::write(dir.join("kiln.toml"), "[build]\nfloor = \"host\"\n").unwrap();
     sandbox.build(&dir, &[]);
-    let found = report(&sandbox, &dir, &["check-abi"]);
+    let found = report(&sandbox, &dir, &["check-abi", "-m", "manylinux_2_28"]);
     let symbols: Vec<&str> = found.1["findings"].as_array().unwrap().iter().filter_map(|finding| finding["symbol"].as_str()).collect();
     assert!(found.0 == Some(1) && codes(&found.1).0.iter().all(|rule| *rule == "floor-version"), "{}", found.1);
     assert!(symbols.contains(&"pow") && symbols.contains(&"stat") && symbols.len() > 15, "{symbols:?}");
@@ -333,6 +333,27 @@ fn everyday_code_keeps_to_the_floor() {
     let (ours, hosts): (Vec<&str>, Vec<&str>) = verdicts.lines().partition(|line| !line.starts_with("2\t"));
     assert!(ours.len() == 6 && ours.iter().all(|line| line.ends_with("\tok")), "{verdicts}{}", text(&output.stderr));
     assert!(hosts.iter().any(|line| line.starts_with("2\tauditwheel\tmanylinux_2_3")), "{verdicts}");
+}
+
+/// Without a policy that is asked for, that of the build counts: one for its host promises nothing.
+#[test]
+fn a_floor_that_is_the_hosts() {
+    let sandbox = Sandbox::new();
+    let call = "#include <cmath>\nstatic volatile double given = 1.5;\n\
+                __attribute__((constructor)) static void call() { given = std::pow(given, given); }\n";
+    let dir =
+        calling("torch_call_dispatcher").torch(STABLE).file("binding.cpp", &format!("{BINDING}{call}")).write(&sandbox.path("project"));
+    fs::write(dir.join("kiln.toml"), "[build]\nfloor = \"host\"\n").unwrap();
+    sandbox.build(&dir, &[]);
+    let extension = tree::extensions(&dir.join("build")).remove(0);
+    let extension = extension.to_str().unwrap();
+    for args in [&["check"][..], &["check-abi"], &["check", extension]] {
+        let found = report(&sandbox, &dir, args);
+        assert_eq!(code(&found), (Some(0), (vec!["host-floor"], vec![])), "{args:?}: {}", found.1);
+        assert_eq!(found.1["findings"][0]["level"], "note");
+    }
+    let found = report(&sandbox, &dir, &["check-abi", "-m", "manylinux_2_28"]);
+    assert_eq!(code(&found), (Some(1), (vec!["floor-version"], vec![])), "{}", found.1);
 }
 
 /// A build record that cannot be read is told by every check of variants: what it says of a floor would count.

@@ -12,7 +12,7 @@ mod variant;
 
 pub use builds::BuildRule;
 pub use names::FrameworkNames;
-pub use on_demand::{CheckError, CheckOptions, Checks, DAMAGED_RECORD, NO_VARIANTS, check_paths};
+pub use on_demand::{CheckError, CheckOptions, Checks, DAMAGED_RECORD, HOST_FLOOR, NO_VARIANTS, check_paths};
 pub use remark::{Outcome, Remark, RemarkKind};
 pub use sarif::sarif;
 pub(crate) use variant::floor_policy;

@@ -16,8 +16,8 @@ use thiserror::Error;
 
 use super::builds::check_builds;
 use super::names::FrameworkNames;
-use super::remark::{Outcome, Remark};
-use super::variant::{floor_policy, framework_minor, shape};
+use super::remark::{Outcome, Remark, RemarkKind};
+use super::variant::{POLICY, floor_policy, framework_minor, shape};
 use crate::build::Checked;
 use crate::build_error::causes;
 use crate::hash::{HashError, VariantDir, find_variants};
@@ -43,6 +43,9 @@ pub const NO_VARIANTS: &str = "no-variants";
 /// Why what the build record says could not be taken into account: it is no record, or not of a known form.
 pub const DAMAGED_RECORD: &str = "damaged-record";
 
+/// A note: the floor rules were left out, since the variant was built for its host.
+pub const HOST_FLOOR: &str = "host-floor";
+
 /// How to check.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
@@ -58,6 +61,8 @@ pub struct CheckOptions {
     pub stable_abi: Option<MajorMinor>,
     /// Libraries that may be needed beyond the known ones.
     pub allowed_libraries: BTreeSet<String>,
+    /// Directories of this machine that must not be inside of a variant, beyond its project's.
+    pub host_paths: Vec<String>,
     /// Only the findings of these rules; all when empty.
     pub only: Vec<String>,
 }
@@ -71,6 +76,7 @@ impl Default for CheckOptions {
             python: PythonVersion::FLOOR,
             stable_abi: None,
             allowed_libraries: BTreeSet::new(),
+            host_paths: Vec::new(),
             only: Vec::new(),
         }
     }
@@ -124,6 +130,24 @@ struct Checker<'a> {
     catalog: Catalog,
 }
 
+/// What a build record says of a variant's floor.
+#[derive(Clone, Copy, Default)]
+enum Recorded<'a> {
+    #[default]
+    Nothing,
+    Host,
+    Policy(&'a Policy),
+}
+
+/// What is known of the objects to check.
+#[derive(Default)]
+struct Subject<'a> {
+    variant: Option<&'a Variant>,
+    id: Option<&'a OpsId>,
+    floor: Recorded<'a>,
+    host_paths: Vec<String>,
+}
+
 impl Checker<'_> {
     fn path(&self, path: &Path, outcome: &mut Outcome) -> Result<(), CheckError> {
         let Ok(meta) = fs::metadata(path) else { return Err(CheckError::Missing { path: path.to_owned() }) };
@@ -145,7 +169,7 @@ impl Checker<'_> {
                 let mut report = Report::default();
                 let name = path.display().to_string();
                 let shape = Shape::Compiled(None);
-                self.with_expectation(None, None, None, |expected| check_variant(path, &name, shape, expected, &mut report))?;
+                self.with_expectation(&Subject::default(), |expected| check_variant(path, &name, shape, expected, &mut report))?;
                 outcome.extend(report);
                 Ok(())
             }
@@ -169,7 +193,7 @@ impl Checker<'_> {
             return Ok(());
         }
         for VariantDir { name, path } in variants {
-            let policy = record.as_ref().and_then(|record| self.recorded(name, record, outcome));
+            let floor = record.as_ref().map_or(Recorded::Nothing, |record| self.recorded(name, record, outcome));
             let mut report = Report::default();
             match name.parse::<Variant>() {
                 Ok(variant) => {
@@ -178,7 +202,8 @@ impl Checker<'_> {
                         outcome.remarks.extend(without_id(name, path));
                     }
                     let extension = id.as_ref().and_then(|id| variant.extension_name(id));
-                    self.with_expectation(Some(&variant), id.as_ref(), policy, |expected| {
+                    let subject = Subject { variant: Some(&variant), id: id.as_ref(), floor, host_paths: self.host_paths(path) };
+                    self.with_expectation(&subject, |expected| {
                         check_variant(path, name, shape(&variant, extension.as_deref()), expected, &mut report);
                     })?;
                 }
@@ -201,35 +226,65 @@ impl Checker<'_> {
             extension.is_some() && extension == name_of(path)
         });
         let mut report = Report::default();
-        let policy = variant_dir.filter(|_| variant.is_some()).and_then(|dir| {
+        let dir = variant_dir.filter(|_| variant.is_some());
+        let floor = dir.and_then(|dir| {
             let record = build_record(dir, outcome)?;
-            self.recorded(&name_of(dir)?, &record, outcome)
+            Some(self.recorded(&name_of(dir)?, &record, outcome))
         });
-        self.with_expectation(variant.as_ref(), id.as_ref(), policy, |expected| {
+        let subject = Subject {
+            variant: variant.as_ref(),
+            id: id.as_ref(),
+            floor: floor.unwrap_or_default(),
+            host_paths: dir.map(|dir| self.host_paths(dir)).unwrap_or_default(),
+        };
+        self.with_expectation(&subject, |expected| {
             check_file(path, &path.display().to_string(), expected, &mut report);
         })?;
         outcome.extend(report);
         Ok(())
     }
 
-    /// The policy that the build record names for a variant. One that was built for its host promises nothing: it has none.
-    fn recorded(&self, name: &str, record: &BuildRecord, outcome: &mut Outcome) -> Option<&Policy> {
+    /// What the build record says of the floor of a variant. One that was built for its host promises nothing.
+    fn recorded(&self, name: &str, record: &BuildRecord, outcome: &mut Outcome) -> Recorded<'_> {
         if let Some(fault) = record.fault(name) {
             outcome.remarks.push(damaged_record(format!("what it says of `{name}` cannot be read: {fault}")));
-            return None;
+            return Recorded::Nothing;
         }
-        let record = record.get(name)?;
-        let policy = self.policies.get(floor_policy(&record.floor)?);
-        policy.map_err(|error| outcome.remarks.push(damaged_record(format!("the floor of `{name}`: {error}")))).ok()
+        let Some(record) = record.get(name).filter(|record| record.floor.contains_key(POLICY)) else { return Recorded::Nothing };
+        let Some(policy) = floor_policy(&record.floor) else {
+            if self.asked.is_none() {
+                outcome.remarks.push(host_floor(name));
+            }
+            return Recorded::Host;
+        };
+        match self.policies.get(policy) {
+            Ok(policy) => Recorded::Policy(policy),
+            Err(error) => {
+                outcome.remarks.push(damaged_record(format!("the floor of `{name}`: {error}")));
+                Recorded::Nothing
+            }
+        }
     }
 
-    fn with_expectation(
-        &self,
-        variant: Option<&Variant>,
-        id: Option<&OpsId>,
-        recorded: Option<&Policy>,
-        check: impl FnOnce(&Expectation<'_>),
-    ) -> Result<(), CheckError> {
+    /// The directories that must not be inside of the variant `dir`: the project in whose output directory it lies, and those asked for.
+    fn host_paths(&self, dir: &Path) -> Vec<String> {
+        let spellings = [std::path::absolute(dir), fs::canonicalize(dir)];
+        let projects =
+            spellings.iter().flatten().filter_map(|dir| dir.ancestors().skip(1).take(2).find(|at| at.join(BUILD_TOML).is_file()));
+        let mut paths: Vec<String> = projects.map(|project| project.display().to_string()).collect();
+        paths.dedup();
+        paths.extend(self.options.host_paths.iter().cloned());
+        paths
+    }
+
+    fn with_expectation(&self, subject: &Subject<'_>, check: impl FnOnce(&Expectation<'_>)) -> Result<(), CheckError> {
+        let Subject { variant, id, floor, host_paths } = subject;
+        let variant = *variant;
+        let floor = match floor {
+            Recorded::Nothing => Some(self.default),
+            Recorded::Host => None,
+            Recorded::Policy(policy) => Some(*policy),
+        };
         let stable = self.options.stable_abi.map(Framework::TorchStable);
         let framework = stable.or(match variant {
             Some(Variant::Arch(arch)) => match arch.framework {
@@ -248,7 +303,7 @@ impl Checker<'_> {
         let known_names = |soname: &str, name: &str| names.exports(soname, name);
         let expected = Expectation {
             profile: self.options.profile,
-            floor: Some(self.asked.or(recorded).unwrap_or(self.default)),
+            floor: self.asked.or(floor),
             framework: None,
             compute: None,
             platform: None,
@@ -257,7 +312,7 @@ impl Checker<'_> {
             allowed_libraries: &self.options.allowed_libraries,
             known_names: &known_names,
             origins: &origins,
-            host_paths: &[],
+            host_paths,
             own: id.is_some(),
         };
         let expected = variant.map_or(expected, |variant| expected.for_variant(variant));
@@ -311,6 +366,20 @@ const REBUILD: Option<&str> = Some("build again, or remove the file: then the de
 /// The build record is not what it should be.
 fn damaged_record(cause: String) -> Remark {
     Remark::failure(DAMAGED_RECORD, record::FILE_NAME.to_owned(), cause, REBUILD.map(str::to_owned))
+}
+
+/// That the floor rules say nothing of a variant.
+fn host_floor(name: &str) -> Remark {
+    Remark {
+        kind: RemarkKind::Finding,
+        level: Level::Note,
+        ..Remark::failure(
+            HOST_FLOOR,
+            name.to_owned(),
+            "it was built for its host: the rules of the floor do not apply".to_owned(),
+            Some("name a floor with `--manylinux` to hold it against one".to_owned()),
+        )
+    }
 }
 
 /// Why the ops id of a variant cannot be told, without which it is not known what its extension should be called.

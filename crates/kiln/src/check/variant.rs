@@ -87,7 +87,10 @@ pub(super) fn framework_minor(variant: &Variant) -> Option<MajorMinor> {
     }
 }
 
+/// The key under which the build record keeps the policy of a floor.
+pub(super) const POLICY: &str = "policy";
+
 /// The policy that a build's floor is checked against, by the name that the build record keeps; none for what was built for its host.
 pub(crate) fn floor_policy(floor: &BTreeMap<String, String>) -> Option<&str> {
-    floor.get("policy").map(String::as_str).filter(|policy| *policy != FloorChoice::Host.as_str())
+    floor.get(POLICY).map(String::as_str).filter(|policy| *policy != FloorChoice::Host.as_str())
 }

@@ -13,8 +13,9 @@ use crate::args::{Check, CheckAbi, CheckBuilds, CheckFormat, CheckProfile, Limit
 use crate::exit::{Exit, Failure};
 use crate::printer::Printer;
 use crate::remarks::report_text;
+use crate::settings::Settings;
 
-pub(crate) fn run(args: &Check, printer: &Printer) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Check, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     let known =
         || Rule::ALL.iter().map(|rule| rule.code()).chain(BuildRule::ALL.iter().map(|rule| rule.code())).chain(LINTS.iter().copied());
     if let Some(unknown) = args.only.iter().find(|name| !known().any(|code| code == **name)) {
@@ -27,17 +28,17 @@ pub(crate) fn run(args: &Check, printer: &Printer) -> Result<Exit, Failure> {
             CheckProfile::Library => Profile::Library,
         },
         only: args.only.clone(),
-        ..limits(&args.limits)?
+        ..limits(&args.limits, settings)?
     };
     check(&args.paths, &options, args.format, printer)
 }
 
-pub(crate) fn abi(args: &CheckAbi, printer: &Printer) -> Result<Exit, Failure> {
+pub(crate) fn abi(args: &CheckAbi, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
     if let Some(macos) = &args.macos {
         // Nothing is checked against it yet: files of macOS end in a failure of their own.
         Version::parse(macos).map_err(|error| Failure::usage(format!("`--macos {macos}`: {error}")))?;
     }
-    let options = CheckOptions { checks: Checks { abi: true, builds: false, config: false }, ..limits(&args.limits)? };
+    let options = CheckOptions { checks: Checks { abi: true, builds: false, config: false }, ..limits(&args.limits, settings)? };
     check(std::slice::from_ref(&args.dir.path), &options, args.format, printer)
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn builds(args: &CheckBuilds, printer: &Printer) -> Result<Exit, Fail
     check(std::slice::from_ref(&args.dir.path), &options, args.format, printer)
 }
 
-fn limits(limits: &Limits) -> Result<CheckOptions, Failure> {
+fn limits(limits: &Limits, settings: &Settings) -> Result<CheckOptions, Failure> {
     let python = PythonVersion::parse(&limits.python_abi)
         .ok_or_else(|| Failure::usage(format!("`--python-abi {}`: it must be two numbers, such as 3.9", limits.python_abi)))?;
     let stable_abi = match &limits.torch_stable_abi {
@@ -61,6 +62,8 @@ fn limits(limits: &Limits) -> Result<CheckOptions, Failure> {
         python,
         stable_abi,
         allowed_libraries: limits.allowed_libraries.iter().cloned().collect(),
+        // A user without one keeps it in the project, which is looked for anyway.
+        host_paths: settings.cache_dir(None).ok().map(|dir| dir.display().to_string()).into_iter().collect(),
         ..CheckOptions::default()
     })
 }
