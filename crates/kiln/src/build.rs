@@ -341,7 +341,7 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     out_dir::make(&out_dir, prepared.plan.variants.iter().map(|variant| variant.selected.variant.name()))?;
     // Before anything is made with the trees: from now on they are needed.
     let uses = services.provisioner.given_out();
-    known_projects::note(services.cache_dir, &project.root, prepared.options.out_dir.as_deref(), uses);
+    known_projects::note(services.cache_dir, &project.root, prepared.options.out_dir.as_deref(), uses, &project.lock);
     replace::recover(&out_dir)?;
 
     if let (Some(floor), Some(host)) = (&prepared.floor, &prepared.host) {

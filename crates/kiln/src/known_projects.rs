@@ -12,7 +12,7 @@ use kiln_format::lock::{self, Lock};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::record;
+use crate::{record, small_file};
 
 /// What is known of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct KnownProject {
     pub outputs: BTreeSet<PathBuf>,
     /// Digests of the trees that its last build used.
     pub uses: BTreeSet<String>,
+    /// The text of the lock file as it was then: what it pins is needed also while the directory is away.
+    #[serde(default)]
+    pub lock: String,
 }
 
 /// What the projects that are known need.
@@ -50,14 +53,27 @@ pub struct UnknownNeeds {
     pub source: io::Error,
 }
 
-/// Notes that a project uses the cache directory. What is noted already is not written again. A cache that cannot be written to
-/// loses nothing: nobody can remove anything there either.
-pub fn note(cache_dir: &Path, root: &Path, output: Option<&Path>, uses: BTreeSet<String>) {
+/// Notes that a build of a project uses the cache directory, and what its lock pins. What is noted already is not written again. A
+/// cache that cannot be written to loses nothing: nobody can remove anything there either.
+pub fn note(cache_dir: &Path, root: &Path, output: Option<&Path>, uses: BTreeSet<String>, lock: &Lock) {
+    change(cache_dir, root, |project| {
+        project.outputs.extend(output.map(Path::to_owned));
+        project.uses = uses;
+        project.lock = lock.render();
+    });
+}
+
+/// Notes what the lock of a project, or of a user, pins. What its builds used stays noted.
+pub fn note_lock(cache_dir: &Path, root: &Path, lock: &Lock) {
+    change(cache_dir, root, |project| project.lock = lock.render());
+}
+
+fn change(cache_dir: &Path, root: &Path, change: impl FnOnce(&mut KnownProject)) {
     let dir = cache_dir.join(DIR);
     let path = dir.join(file_name(root));
     let known = read_one(&path).unwrap_or_default();
-    let mut project = KnownProject { root: root.to_owned(), uses, outputs: known.outputs.clone() };
-    project.outputs.extend(output.map(Path::to_owned));
+    let mut project = KnownProject { root: root.to_owned(), ..known.clone() };
+    change(&mut project);
     project.outputs.retain(|output| output.is_dir());
     if project == known {
         return;
@@ -70,13 +86,6 @@ pub fn note(cache_dir: &Path, root: &Path, output: Option<&Path>, uses: BTreeSet
         Ok(())
     };
     let _unnoted: io::Result<()> = write();
-}
-
-/// Notes that there is a project, if nothing is known of it.
-pub fn note_if_new(cache_dir: &Path, root: &Path) {
-    if read_one(&cache_dir.join(DIR).join(file_name(root))).is_none() {
-        note(cache_dir, root, None, BTreeSet::new());
-    }
 }
 
 /// What all known projects need. Projects that are not there are forgotten with `forget_missing`.
@@ -96,6 +105,9 @@ pub fn needs(cache_dir: &Path, forget_missing: bool) -> Result<Needs, UnknownNee
                 let _gone: io::Result<()> = fs::remove_file(&path);
             } else {
                 needs.texts.extend(project.uses);
+                // As text too: digests are found in one that another Kiln has noted.
+                needs.locks.extend(Lock::parse(&project.lock).ok());
+                needs.texts.push(project.lock);
             }
             needs.missing.push(project.root);
             continue;
@@ -106,13 +118,17 @@ pub fn needs(cache_dir: &Path, forget_missing: bool) -> Result<Needs, UnknownNee
         };
         let lock_file = project.root.join(lock::FILE_NAME);
         if let Some(text) = read_text(&lock_file).map_err(unknown(&lock_file))? {
-            // Whatever a damaged one means: digests are found in its text all the same.
-            needs.locks.extend(Lock::parse(&text).ok());
+            // A tree's digest is not in its text: what a damaged one pins is unknown.
+            let parsed = Lock::parse(&text).map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault.message));
+            needs.locks.push(parsed.map_err(unknown(&lock_file))?);
             needs.texts.push(text);
         }
         for output in project.outputs.iter().cloned().chain([project.root.join("build")]) {
             let record = output.join(record::FILE_NAME);
-            needs.texts.extend(read_text(&record).map_err(unknown(&record))?);
+            let Some(text) = read_text(&record).map_err(unknown(&record))? else { continue };
+            // Of whatever form; half a record lacks digests.
+            serde_json::from_str::<serde::de::IgnoredAny>(&text).map_err(|fault| unknown(&record)(fault.into()))?;
+            needs.texts.push(text);
         }
         needs.texts.extend(project.uses.iter().cloned());
     }
@@ -131,15 +147,20 @@ fn read_one(path: &Path) -> Option<KnownProject> {
 }
 
 fn read_text(path: &Path) -> io::Result<Option<String>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+    match small_file::read_text(path) {
+        Ok(text) => Ok(Some(text)),
+        // A link that leads nowhere is there.
+        Err(e) if e.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => Ok(None),
         Err(e) => Err(e),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use kiln_format::Version;
+    use kiln_format::lock::LockedTorch;
+
     use super::*;
 
     #[test]
@@ -150,22 +171,22 @@ mod tests {
         for made in [&project.join("build"), &out] {
             fs::create_dir_all(made).unwrap();
         }
-        note(&cache, &project, Some(&out), BTreeSet::from(["aaaa".to_owned()]));
-        fs::write(project.join("build").join(record::FILE_NAME), "in build").unwrap();
-        fs::write(out.join(record::FILE_NAME), "in out").unwrap();
+        note(&cache, &project, Some(&out), BTreeSet::from(["aaaa".to_owned()]), &Lock::default());
+        fs::write(project.join("build").join(record::FILE_NAME), "\"in build\"").unwrap();
+        fs::write(out.join(record::FILE_NAME), "\"in out\"").unwrap();
         fs::write(project.join(lock::FILE_NAME), Lock::default().render()).unwrap();
         let found = needs(&cache, false).unwrap();
         assert_eq!((found.locks.len(), found.missing.len()), (1, 0));
-        for text in ["aaaa", "in build", "in out"] {
+        for text in ["aaaa", "\"in build\"", "\"in out\""] {
             assert!(found.texts.iter().any(|found| found == text), "{text}");
         }
         // The next build uses other trees; it need not say again where others were put.
-        note(&cache, &project, None, BTreeSet::from(["bbbb".to_owned()]));
+        note(&cache, &project, None, BTreeSet::from(["bbbb".to_owned()]), &Lock::default());
         let found = needs(&cache, false).unwrap();
-        assert!(found.texts.contains(&"in out".to_owned()) && !found.texts.contains(&"aaaa".to_owned()));
+        assert!(found.texts.contains(&"\"in out\"".to_owned()) && !found.texts.contains(&"aaaa".to_owned()));
         fs::rename(&project, dir.path().join("moved")).unwrap();
         let found = needs(&cache, false).unwrap();
-        assert_eq!((found.texts, found.missing), (vec!["bbbb".to_owned()], vec![project.clone()]));
+        assert_eq!((found.texts, found.missing), (vec!["bbbb".to_owned(), Lock::default().render()], vec![project.clone()]));
         assert_eq!(needs(&cache, true).unwrap().missing, [project]);
         assert_eq!(needs(&cache, false).unwrap(), Needs::default());
     }
@@ -173,10 +194,57 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        note(&dir.path().join("cache"), dir.path(), None, BTreeSet::new());
-        // A directory in the place of the file cannot be read by anyone, root included.
-        fs::create_dir(dir.path().join(lock::FILE_NAME)).unwrap();
-        let error = needs(&dir.path().join("cache"), false).unwrap_err().to_string();
-        assert!(error.contains("kiln.lock` cannot be read"), "{error}");
+        let (cache, project) = (dir.path().join("cache"), dir.path().join("project"));
+        let (lock, record) = (project.join(lock::FILE_NAME), project.join("build").join(record::FILE_NAME));
+        fs::create_dir_all(project.join("build")).unwrap();
+        note_lock(&cache, &project, &Lock::default());
+        for path in [&lock, &record] {
+            let refused = |why: &str| {
+                let error = needs(&cache, false).expect_err(why);
+                assert_eq!(error.path, *path, "{why}: {error}");
+            };
+            // A directory in the place of the file cannot be read by anyone, root included.
+            fs::create_dir(path).unwrap();
+            refused("a directory");
+            fs::remove_dir(path).unwrap();
+            rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+            refused("a pipe");
+            fs::remove_file(path).unwrap();
+            std::os::unix::fs::symlink("nowhere", path).unwrap();
+            refused("a link that leads nowhere");
+            fs::remove_file(path).unwrap();
+            for damaged in [&b"<<<<<<< ours\n"[..], b"{\"schema\": 1, \"vari", b"\xff\xfe"] {
+                fs::write(path, damaged).unwrap();
+                refused(&String::from_utf8_lossy(damaged));
+            }
+            fs::remove_file(path).unwrap();
+        }
+        assert!(needs(&cache, false).is_ok());
+    }
+
+    #[test]
+    fn what_a_lock_pins_is_needed_while_its_directory_is_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, project) = (dir.path().join("cache"), dir.path().join("project"));
+        fs::create_dir(&project).unwrap();
+        let mut lock = Lock::default();
+        lock.add(LockedTorch {
+            version: Version::parse("2.13.0").unwrap(),
+            platform: "linux-x86_64".to_owned(),
+            wheel: "torch-2.13.0-cp312-cp312-manylinux_2_28_x86_64.whl".to_owned(),
+            size: 1,
+            sha256: "a".repeat(64),
+            record_sha256: "b".repeat(64),
+            cuda: None,
+            cxx: "gnu++20".to_owned(),
+            license: "BSD-3-Clause".to_owned(),
+            names_sha256: "c".repeat(64),
+        });
+        note(&cache, &project, None, BTreeSet::from(["aaaa".to_owned()]), &Lock::default());
+        note_lock(&cache, &project, &lock);
+        fs::rename(&project, dir.path().join("away")).unwrap();
+        let found = needs(&cache, false).unwrap();
+        assert_eq!((found.locks, found.missing), (vec![lock], vec![project]));
+        assert!(found.texts.contains(&"aaaa".to_owned()), "what its build used is kept too");
     }
 }

@@ -9,6 +9,8 @@ use kiln_format::lock::Lock;
 use kiln_format::{SourceFile, render};
 use thiserror::Error;
 
+use crate::small_file;
+
 /// A lock file could not be read or changed.
 #[derive(Debug, Error)]
 pub enum LockFileError {
@@ -38,7 +40,7 @@ pub enum LockFileError {
 /// # Errors
 /// When the file cannot be read or is malformed.
 pub fn read(path: &Path) -> Result<Lock, LockFileError> {
-    let text = match fs::read_to_string(path) {
+    let text = match small_file::read_text(path) {
         Ok(text) => text,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Lock::default()),
         Err(source) => return Err(LockFileError::Io { what: "read", path: path.to_owned(), source }),

@@ -132,8 +132,8 @@ impl Provisioner<'_> {
         Ok(true)
     }
 
-    /// Removes the trees and names files that nothing names: no text of `texts` has the first digits of a tree's digest, and no lock of
-    /// `locks` pins it. What another process uses stays. With `dry_run` nothing is removed. Remains of processes that were killed go too.
+    /// Removes the trees and names files that nothing names: no text of `texts` has the first digits of a tree's digest, or that of a
+    /// names file, and no lock of `locks` pins it. What another process uses stays. With `dry_run` nothing is removed. Remains of processes that were killed go too.
     ///
     /// # Errors
     /// When something cannot be removed.
@@ -172,7 +172,8 @@ impl Provisioner<'_> {
                 None => collected.in_use.push(id.clone()),
             }
         }
-        for digest in self.store.all_names().into_iter().filter(|digest| !names.contains(digest)) {
+        let unnamed = |digest: &String| !names.contains(digest) && !texts.iter().any(|text| text.contains(digest.as_str()));
+        for digest in self.store.all_names().into_iter().filter(unnamed) {
             match self.store.remove_names(&digest, dry_run)? {
                 Some(removal) => collected.removed.push(removal),
                 None => collected.in_use.push(format!("names/{digest}")),

@@ -208,3 +208,45 @@ fn a_lock_that_other_programs_had() {
     }
     assert_eq!(std::fs::read_to_string(place.path("relu/kiln.lock")).unwrap(), merged);
 }
+
+/// What `gc` says outside of any project: its exit code and standard error.
+fn collected_outside(place: &Place) -> (Option<i32>, String) {
+    let output = place.command(&["toolchain", "gc"]).current_dir(place.path(".")).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn what_a_project_pins_is_kept_while_it_is_away_or_its_lock_is_damaged() {
+    let server = kiln_test_server::FixtureServer::start().unwrap();
+    server.add("torch", &unknown_torch(1000));
+    let mut place = Place::without_torch();
+    place.write_project();
+    place.env("KILN_INDEX_URL", &server.index());
+    assert!(place.say(&["toolchain", "add", "torch==2.16.0"]).contains("Added torch 2.16.0"));
+    let count = |dir: &str| std::fs::read_dir(place.path("cache/toolchains-v1").join(dir)).unwrap().count();
+    assert_eq!((count("trees"), count("names")), (1, 1));
+
+    std::fs::rename(place.path("relu"), place.path("away")).unwrap();
+    let (code, said) = collected_outside(&place);
+    assert!(code == Some(0) && said.contains("what it used is kept") && said.contains("in 0 entries; 1 kept"), "{code:?} {said}");
+    std::fs::rename(place.path("away"), place.path("relu")).unwrap();
+
+    let lock = std::fs::read_to_string(place.path("relu/kiln.lock")).unwrap();
+    place.write("relu/kiln.lock", format!("<<<<<<< ours\n{lock}"));
+    let (code, said) = collected_outside(&place);
+    assert!(code == Some(1) && said.contains("relu/kiln.lock` cannot be read") && said.contains("nothing was removed"), "{code:?} {said}");
+
+    std::fs::remove_file(place.path("relu/kiln.lock")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, place.path("relu/kiln.lock"), rustix::fs::Mode::RWXU).unwrap();
+    let (code, said) = collected_outside(&place);
+    assert!(code == Some(1) && said.contains("relu/kiln.lock` cannot be read"), "{code:?} {said}");
+    let said = place.say(&["toolchain", "list"]);
+    assert!(said.starts_with("exit code 1") && said.contains("it is no regular file"), "{said}");
+    assert_eq!((count("trees"), count("names")), (1, 1));
+
+    // Who takes the lock away means it.
+    std::fs::remove_file(place.path("relu/kiln.lock")).unwrap();
+    let (code, said) = collected_outside(&place);
+    assert!(code == Some(0) && said.contains("in 2 entries; 0 kept"), "{code:?} {said}");
+    assert_eq!((count("trees"), count("names")), (0, 0));
+}

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use kiln::Event;
-use kiln::{BuildError, lock_file};
+use kiln::{BuildError, known_projects, lock_file};
 use kiln_format::Version;
 use kiln_format::lock::{self, Lock};
 use kiln_graph::Interrupt;
@@ -32,6 +32,8 @@ struct Context<'a> {
     cache_dir: PathBuf,
     /// The project whose pins count, if there is one.
     project: Option<PathBuf>,
+    /// What that project pins.
+    project_lock: Lock,
     /// What the catalog calls this machine.
     platform: String,
 }
@@ -40,7 +42,8 @@ pub(crate) fn run(args: &Toolchain, settings: &Settings, printer: &Printer) -> R
     let project = project(args.project.as_deref(), settings)?;
     let cache_dir = settings.cache_dir(project.as_deref())?;
     let project_lock = project.as_ref().map_or(Ok(Lock::default()), |dir| lock_file::read(&dir.join(lock::FILE_NAME)));
-    let catalog = Catalog::embedded()?.with_locked(&settings.user_lock()?).with_locked(&project_lock.map_err(BuildError::from)?);
+    let project_lock = project_lock.map_err(BuildError::from)?;
+    let catalog = Catalog::embedded()?.with_locked(&settings.user_lock()?).with_locked(&project_lock);
     let kiln_toml = project.as_deref().map(settings_of).unwrap_or_default();
     let network = || settings.network(&cache_dir, project.as_deref().map(|dir| (dir, &kiln_toml)));
     let human = HumanReporter::new(printer, Detail::default(), None);
@@ -56,6 +59,7 @@ pub(crate) fn run(args: &Toolchain, settings: &Settings, printer: &Printer) -> R
         interrupt: &interrupt,
         cache_dir: cache_dir.clone(),
         project: project.clone(),
+        project_lock,
         platform,
     };
     match &args.command {
@@ -97,6 +101,10 @@ fn fetch(context: &Context<'_>, catalog: &Catalog, releases: &[String]) -> Resul
         [] => all(context, catalog),
         releases => releases.iter().map(|text| release(text)).collect::<Result<Vec<_>, _>>()?,
     };
+    // What comes now for the project's pins is needed, also while the project is away.
+    if let Some(project) = &context.project {
+        known_projects::note_lock(&context.cache_dir, project, &context.project_lock);
+    }
     context.heeding_signals(|| {
         for release in &releases {
             match release {

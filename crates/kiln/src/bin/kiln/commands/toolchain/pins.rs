@@ -1,6 +1,5 @@
 //! `kiln toolchain add` and `update`: what the lock files pin.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use kiln::{BuildError, known_projects, lock_file};
@@ -58,7 +57,8 @@ impl Target {
         .map_err(BuildError::from)?;
         // From now on the trees that it pins are needed.
         if let Some(root) = self.path.parent() {
-            known_projects::note(&context.cache_dir, root, None, BTreeSet::new());
+            let lock = lock_file::read(&self.path).map_err(BuildError::from)?;
+            known_projects::note_lock(&context.cache_dir, root, &lock);
         }
         Ok(())
     }

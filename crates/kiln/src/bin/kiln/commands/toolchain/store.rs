@@ -38,7 +38,7 @@ pub(super) fn collect(context: &Context<'_>, dry_run: bool, forget_missing: bool
     };
     // What this user and this project pin counts, whether or not a build has noted it.
     if let Some(project) = &context.project {
-        known_projects::note_if_new(&context.cache_dir, project);
+        known_projects::note_lock(&context.cache_dir, project, &context.project_lock);
     }
     let mut needs = known_projects::needs(&context.cache_dir, forget_missing && !dry_run).map_err(unknown)?;
     needs.locks.push(context.settings.user_lock()?);
