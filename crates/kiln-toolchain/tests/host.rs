@@ -294,3 +294,26 @@ fn compilers_that_are_found_at_the_same_time_are_all_remembered() {
     }
     assert_eq!(place.calls(), asked);
 }
+
+/// What a search with the script `body` as the compiler says after a second.
+fn hopeless(body: &str) -> String {
+    let place = Place::new();
+    let script = place.script("g++", &format!("echo $$ >>'{}'\n{body}\n", place.path("pids").display()));
+    let search = HostSearch { limit: Some(std::time::Duration::from_secs(1)), ..chosen(script.display().to_string()) };
+    let error = place.find(&search).unwrap_err().to_string();
+    for pid in std::fs::read_to_string(place.path("pids")).unwrap().lines() {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "it still runs: {state}");
+    }
+    error.replace(&place.path("").display().to_string(), "[dir]/")
+}
+
+#[test]
+fn a_compiler_that_never_ends_is_given_up() {
+    let said = "`[dir]/g++` does not work as a C++ compiler: it gave no answer in 1 s";
+    assert_eq!(hopeless("exec sleep 300"), said);
+    // What it says is not kept without end.
+    assert_eq!(hopeless("exec cat /dev/zero"), said);
+    // Also one that hangs at a later question.
+    assert_eq!(hopeless("case \"$*\" in *-dumpmachine*) exec sleep 300;; esac\nexec g++ \"$@\""), said);
+}

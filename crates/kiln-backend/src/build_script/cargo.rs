@@ -137,6 +137,7 @@ impl Cargo {
             path: self.variable("PATH").unwrap_or_default().into(),
             ambient,
             scratch: Some(self.out_dir.clone()),
+            ..HostSearch::default()
         }
     }
 

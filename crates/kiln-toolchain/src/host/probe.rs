@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use kiln_format::Version;
@@ -13,6 +14,10 @@ use super::choice::{self, Resolved};
 use super::runtime::{self, HostRuntime, RuntimeFile};
 use super::{Family, HostCompiler, HostError, HostSearch, machine};
 use crate::file_state::FileState;
+use crate::process::{self, NoAnswer};
+
+/// How long a compiler may take for one answer, unless the search says otherwise.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A compiler that answered.
 pub(super) struct Probed {
@@ -41,7 +46,7 @@ pub(super) fn probe(resolved: &Resolved, search: &HostSearch, dir: &Path) -> Res
     let ask_target =
         |args: &[String]| Asker { program: &program, args, search, resolved, scratch: scratch.path(), probes: 0 }.ask(&["-dumpmachine"]);
     let mut target = ask_target(&args)?;
-    let mut probes = 2;
+    let mut probes = 3;
     if let Some(wanted) = search.machine.or_else(machine::native).filter(|wanted| machine::of_triple(&target) != Some(*wanted)) {
         let told = args.iter().any(|arg| arg.starts_with("--target") || arg == "-target");
         if family == Family::Clang && !told {
@@ -144,6 +149,10 @@ fn see_headers(asker: &mut Asker<'_>, files: &mut Vec<FileState>) -> Result<(), 
 /// Lets the `cc` crate say how the compiler is called and of which family it is.
 fn identify(resolved: &Resolved, search: &HostSearch, scratch: &Path) -> Result<(PathBuf, Vec<String>, Family), HostError> {
     let broken = |reason: String| HostError::Broken { path: resolved.compiler.clone(), reason };
+    // That crate waits without end, and keeps all that is said: it asks only a compiler that has answered such a question.
+    let mut first = Command::new(&resolved.compiler);
+    first.args(["-E", "-x", "c++", "/dev/null"]).env_clear().envs(environment(search, scratch));
+    answer(&mut first, search).map_err(broken)?;
     let native = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let target = machine::foreign(search.machine).map_or(native.clone(), |machine| format!("{machine}-unknown-linux-gnu"));
     // Without the snapshot it would read CC, CFLAGS and two dozen others from this process's environment.
@@ -185,6 +194,15 @@ fn environment(search: &HostSearch, scratch: &Path) -> Vec<(OsString, OsString)>
     search.ambient.iter().cloned().chain(fixed).collect()
 }
 
+/// What a program of the search says, or why it says nothing.
+fn answer(command: &mut Command, search: &HostSearch) -> Result<process::Answer, String> {
+    process::ask(command, search.limit.unwrap_or(LIMIT), &search.interrupt).map_err(|failure| match failure {
+        NoAnswer::Io(cause) => cause.to_string(),
+        NoAnswer::TooLong(limit) => format!("it gave no answer in {} s", limit.as_secs()),
+        NoAnswer::Interrupted => "it was interrupted".to_owned(),
+    })
+}
+
 struct Asker<'a> {
     program: &'a Path,
     args: &'a [String],
@@ -200,7 +218,7 @@ impl Asker<'_> {
         self.probes += 1;
         let mut command = Command::new(self.program);
         command.args(self.args).args(question).env_clear().envs(environment(self.search, self.scratch));
-        let output = command.stdin(Stdio::null()).output().map_err(|cause| self.broken(cause.to_string()))?;
+        let output = answer(&mut command, self.search).map_err(|reason| self.broken(reason))?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
             let said = match stderr.lines().map(str::trim).find(|line| !line.is_empty()) {

@@ -64,7 +64,8 @@ pub(super) fn compiler_at(path: &Path, settings: &Settings, cache_dir: &Path) ->
 fn find(cxx: Option<Choice>, cc: Option<Choice>, settings: &Settings, cache_dir: &Path) -> Result<HostCompiler, HostError> {
     let path = settings.environment.get("PATH").unwrap_or_default().into();
     let scratch = Some(settings.environment.temporary_dir());
-    let search = HostSearch { cxx, cc, machine: Some(settings.target.machine()), path, ambient: settings.process_ambient(), scratch };
+    let (machine, ambient) = (Some(settings.target.machine()), settings.process_ambient());
+    let search = HostSearch { cxx, cc, machine, path, ambient, scratch, ..HostSearch::default() };
     Ok(host::find(&search, &known_compilers(cache_dir))?.compiler)
 }
 
