@@ -356,6 +356,26 @@ fn a_floor_that_is_the_hosts() {
     assert_eq!(code(&found), (Some(1), (vec!["floor-version"], vec![])), "{}", found.1);
 }
 
+/// On demand as by a build: directories of this machine are looked for in extensions.
+#[test]
+fn a_path_of_this_machine() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("project");
+    let text = format!(
+        "static const char *volatile place;\n__attribute__((constructor)) static void keep() {{ place = \"{}/plain.cpp\"; }}\n",
+        path.display()
+    );
+    let dir = calling("torch_call_dispatcher").torch(STABLE).file("binding.cpp", &format!("{BINDING}{text}")).write(&path);
+    let run = sandbox.build(&dir, &[]);
+    assert_eq!(run.reason("check").len(), 1);
+    let extension = tree::extensions(&dir.join("build")).remove(0);
+    for args in [&["check"][..], &["check-abi"], &["check", "build"], &["check", extension.to_str().unwrap()]] {
+        let found = report(&sandbox, &dir, args);
+        assert_eq!(code(&found), (Some(0), (vec!["host-path"], vec![])), "{args:?}: {}", found.1);
+        assert_eq!(found.1["findings"][0]["level"], "warning");
+    }
+}
+
 /// A build record that cannot be read is told by every check of variants: what it says of a floor would count.
 #[test]
 fn a_build_record_that_says_nothing() {
