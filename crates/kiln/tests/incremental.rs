@@ -274,9 +274,9 @@ fn a_compiler_that_is_replaced_under_its_path_compiles_everything_anew() {
     }
     let run = sandbox.build(&dir, &[]);
     let started = sandbox.started();
-    // Beside the units of the project it compiles the shims of a floor of its own.
     assert_eq!((run.ran("Compiling").len(), run.ran("Linking").len()), (4, 1), "{}", run.stderr);
-    assert!(started.compiles() > 4 && started.probes() > 0, "{started:?}");
+    // It may also compile the shims of a floor of its own, unless an earlier run has.
+    assert!(started.compiles() >= 4 && started.probes() > 0, "{started:?}");
     sandbox.build(&dir, &[]);
     assert!(sandbox.started().0.is_empty());
     for (path, text) in compilers.iter().zip(&originals) {
