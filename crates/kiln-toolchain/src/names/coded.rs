@@ -113,6 +113,7 @@ impl CodedSet {
 
     /// The set that [`CodedSet::decode`] reads from bytes which are known to be whole. It is read when somebody asks for a name: a build
     /// with nothing to do needs its digest only.
+    #[cfg(feature = "wheels")]
     pub(super) fn of_whole(coded: &'static [u8]) -> Result<Self, NamesError> {
         let names = coded.first_chunk().ok_or(NamesError("it is cut short"))?;
         Ok(Self { names: u32::from_le_bytes(*names), fingerprints: OnceLock::new(), coded, digest: blake3::hash(coded) })

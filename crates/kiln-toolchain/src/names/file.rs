@@ -56,6 +56,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<LibraryExports>, NamesError> {
 ///
 /// # Errors
 /// As those of [`decode`].
+#[cfg(feature = "wheels")]
 pub(super) fn decode_embedded(bytes: &'static [u8]) -> Result<Vec<LibraryExports>, NamesError> {
     libraries(parts(bytes)?.0, CodedSet::of_whole)
 }
