@@ -161,6 +161,28 @@ pub struct BuildOptions {
     pub fetch: bool,
 }
 
+impl BuildOptions {
+    /// A build of the preferred variants for development, one step at a time, with whatever it needs fetched.
+    pub fn preferred(target: Target, machine: Target) -> Self {
+        Self {
+            target,
+            machine,
+            set: Set::Preferred,
+            filters: Filters::default(),
+            purpose: Purpose::Development,
+            unique_id: None,
+            out_dir: None,
+            prune: false,
+            jobs: NonZeroUsize::MIN,
+            memory_mib: None,
+            keep_going: false,
+            arch: None,
+            load_check: LoadCheck::default(),
+            fetch: true,
+        }
+    }
+}
+
 /// Gives the host compiler; asked only when something is compiled.
 pub type HostSource<'a> = dyn Fn() -> Result<HostCompiler, BuildError> + Sync + 'a;
 

@@ -158,8 +158,7 @@ fn read_text(path: &Path) -> io::Result<Option<String>> {
 
 #[cfg(test)]
 mod tests {
-    use kiln_format::Version;
-    use kiln_format::lock::LockedTorch;
+    use crate::lock_file::testing::locked_torch;
 
     use super::*;
 
@@ -228,18 +227,7 @@ mod tests {
         let (cache, project) = (dir.path().join("cache"), dir.path().join("project"));
         fs::create_dir(&project).unwrap();
         let mut lock = Lock::default();
-        lock.add(LockedTorch {
-            version: Version::parse("2.13.0").unwrap(),
-            platform: "linux-x86_64".to_owned(),
-            wheel: "torch-2.13.0-cp312-cp312-manylinux_2_28_x86_64.whl".to_owned(),
-            size: 1,
-            sha256: "a".repeat(64),
-            record_sha256: "b".repeat(64),
-            cuda: None,
-            cxx: "gnu++20".to_owned(),
-            license: "BSD-3-Clause".to_owned(),
-            names_sha256: "c".repeat(64),
-        });
+        lock.add(locked_torch("2.13.0"));
         note(&cache, &project, None, BTreeSet::from(["aaaa".to_owned()]), &Lock::default());
         note_lock(&cache, &project, &lock);
         fs::rename(&project, dir.path().join("away")).unwrap();

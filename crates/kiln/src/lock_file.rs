@@ -87,12 +87,12 @@ pub fn edit(path: &Path, guard: &Path, change: impl FnOnce(&mut Lock)) -> Result
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(crate) mod testing {
     use kiln_format::Version;
     use kiln_format::lock::LockedTorch;
 
-    fn torch(version: &str) -> LockedTorch {
+    /// A release as a lock pins it.
+    pub(crate) fn locked_torch(version: &str) -> LockedTorch {
         LockedTorch {
             version: Version::parse(version).unwrap(),
             platform: "linux-x86_64".to_owned(),
@@ -106,6 +106,12 @@ mod tests {
             names_sha256: "c".repeat(64),
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::locked_torch;
+    use super::*;
 
     #[test]
     fn changes_at_the_same_time_are_all_kept() {
@@ -114,12 +120,12 @@ mod tests {
         std::thread::scope(|scope| {
             for index in 0..8 {
                 let (path, guard) = (&path, &guard);
-                scope.spawn(move || assert!(edit(path, guard, |lock| lock.add(torch(&format!("2.{index}.0")))).unwrap()));
+                scope.spawn(move || assert!(edit(path, guard, |lock| lock.add(locked_torch(&format!("2.{index}.0")))).unwrap()));
             }
         });
         assert_eq!(read(&path).unwrap().torch().len(), 8);
         let before = fs::metadata(&path).unwrap().modified().unwrap();
-        assert!(!edit(&path, &guard, |lock| lock.add(torch("2.3.0"))).unwrap());
+        assert!(!edit(&path, &guard, |lock| lock.add(locked_torch("2.3.0"))).unwrap());
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
     }
 
@@ -128,7 +134,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, guard) = (dir.path().join("kiln.lock"), dir.path().join("guard"));
         fs::write(&path, "version = 7\n").unwrap();
-        let error = edit(&path, &guard, |lock| lock.add(torch("2.3.0"))).unwrap_err().to_string();
+        let error = edit(&path, &guard, |lock| lock.add(locked_torch("2.3.0"))).unwrap_err().to_string();
         assert!(error.contains("reads `kiln.lock` files of version 1 only"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "version = 7\n");
     }

@@ -11,25 +11,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::project::{ProjectBuilder, write};
+use support::tvm_ffi::build_toml;
 use support::{Deadline, Run, Sandbox, tree};
 
 const VARIANT: &str = "tvm-ffi01-cpu-x86_64-linux";
-
-const BUILD_TOML: &str = r#"[general]
-name = "tiny"
-version = 1
-edition = 5
-license = "Apache-2.0"
-backends = ["cpu"]
-
-[tvm-ffi]
-src = ["binding.cpp"]
-
-[kernel.tiny]
-backend = "cpu"
-depends = []
-src = ["tiny.cpp"]
-"#;
 
 /// A function by hand, which needs no header: it compiles in a moment.
 const BINDING: &str = "int tiny();\nextern \"C\" __attribute__((visibility(\"default\"))) int __tvm_ffi_tiny(void *, const void *, int, void *) \
@@ -43,7 +28,7 @@ fn at_load(body: &str) -> String {
 }
 
 fn project(dir: &Path) -> PathBuf {
-    write(dir, "build.toml", BUILD_TOML);
+    write(dir, "build.toml", &build_toml("tiny", "tiny.cpp"));
     write(dir, "binding.cpp", BINDING);
     write(dir, "tiny.cpp", &at_load(""));
     write(dir, "tvm-ffi-ext/tiny/__init__.py", "from ._ops import ops\n");

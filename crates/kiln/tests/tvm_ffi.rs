@@ -11,23 +11,8 @@ use std::process::Command;
 use kiln_object::elf;
 use serde_json::Value;
 use support::project::{commit_all, write};
+use support::tvm_ffi::build_toml;
 use support::{Run, Sandbox, TVM_FFI, tree};
-
-const BUILD_TOML: &str = r#"[general]
-name = "tiny"
-version = 1
-edition = 5
-license = "Apache-2.0"
-backends = ["cpu"]
-
-[tvm-ffi]
-src = ["binding.cpp"]
-
-[kernel.twice]
-backend = "cpu"
-depends = []
-src = ["cpu/twice.cpp"]
-"#;
 
 /// Functions of a tensor, of texts and of numbers; one throws. The extension's own name is compiled in.
 const BINDING: &str = r#"
@@ -60,7 +45,7 @@ const TWICE: &str = "#include <cstdint>\n#ifdef CPU_KERNEL\nvoid twice(const flo
 
 /// Writes the project; `settings` is its `kiln.toml`.
 fn project(dir: &Path, settings: &str) -> PathBuf {
-    write(dir, "build.toml", BUILD_TOML);
+    write(dir, "build.toml", &build_toml("twice", "cpu/twice.cpp"));
     write(dir, "binding.cpp", BINDING);
     write(dir, "cpu/twice.cpp", TWICE);
     write(dir, "tvm-ffi-ext/tiny/__init__.py", "from ._ops import ops\n");

@@ -65,22 +65,13 @@ mod tests {
     use kiln_format::{MajorMinor, Version};
 
     use super::*;
+    use crate::lock_file::testing::locked_torch;
 
     fn lock(releases: &[(&str, &str)]) -> Lock {
         let mut lock = Lock::default();
         for (version, platform) in releases {
-            lock.add(LockedTorch {
-                version: Version::parse(version).unwrap(),
-                platform: (*platform).to_owned(),
-                wheel: "torch.whl".to_owned(),
-                size: 1,
-                sha256: String::new(),
-                record_sha256: String::new(),
-                cuda: Version::parse("13.3").ok(),
-                cxx: "gnu++20".to_owned(),
-                license: "BSD-3-Clause".to_owned(),
-                names_sha256: String::new(),
-            });
+            let (platform, cuda) = ((*platform).to_owned(), Version::parse("13.3").ok());
+            lock.add(LockedTorch { platform, cuda, ..locked_torch(version) });
         }
         lock
     }

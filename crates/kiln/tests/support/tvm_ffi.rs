@@ -20,6 +20,27 @@ pub struct TvmFfi {
     pub library: PathBuf,
 }
 
+/// The `build.toml` of a project called `tiny` with a binding and one kernel for the CPU.
+pub fn build_toml(kernel: &str, source: &str) -> String {
+    format!(
+        r#"[general]
+name = "tiny"
+version = 1
+edition = 5
+license = "Apache-2.0"
+backends = ["cpu"]
+
+[tvm-ffi]
+src = ["binding.cpp"]
+
+[kernel.{kernel}]
+backend = "cpu"
+depends = []
+src = ["{source}"]
+"#
+    )
+}
+
 /// The cache directory that has the releases, which tests share.
 pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("tvm-ffi-cache")

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kiln::Event;
 use kiln::build::{BuildOptions, BuildReport, LoadCheck, Loader, Prepared, Services, prepare, run as run_build};
 use kiln::build_error::causes;
-use kiln::cuda::{CudaToolkits, arch_request, device_capabilities};
+use kiln::cuda::{arch_request, device_capabilities};
 use kiln::frameworks::TorchSource;
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
@@ -64,17 +64,8 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     }
     let host = || system::host(&args.system, settings, &checked.project.settings, &cache_dir);
     let cuda_from = system::cuda_from(&args.system, settings);
-    let cuda = CudaToolkits {
-        catalog: &catalog,
-        provisioner: &provisioner,
-        named: cuda_from.as_deref(),
-        environment: &settings.environment.variables,
-        cache_dir: &cache_dir,
-    };
-    cuda.check_named()?;
-    if cuda_from.is_some() && filters.cuda.is_empty() {
-        filters.cuda = cuda.of_system().into_iter().map(Version::from).collect();
-    }
+    let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
+    system::take_named(&cuda, &mut filters)?;
     let arch = args.arch.as_ref().map(|list| arch_request(list, &device_capabilities)).transpose();
     let arch = arch.map_err(|error| Failure { exit: Exit::Usage, ..Failure::new("arch", error.to_string()) })?;
     let actions = if args.no_cache { None } else { Some(settings.actions(&cache_dir)?) };

@@ -5,13 +5,10 @@ use std::io::Write;
 use std::path::Path;
 
 use kiln::Event;
-use kiln::build::{BuildOptions, Checked, LoadCheck, Services};
+use kiln::build::{BuildOptions, Checked, Services};
 use kiln::build_error::Report;
-use kiln::cuda::CudaToolkits;
 use kiln::doctor::{self, Examination, IndexShown};
 use kiln::frameworks::TorchSource;
-use kiln::matrix::{Filters, Set};
-use kiln::ops_id::Purpose;
 use kiln::project::BUILD_TOML;
 use kiln::settings_file;
 use kiln_format::{BackendName, Level};
@@ -78,13 +75,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         Err(failure) => (None, torch_error.or_else(|| Some(told(failure)))),
     };
     let cuda_from = system::cuda_from(&args.system, settings);
-    let cuda = CudaToolkits {
-        catalog: &catalog,
-        provisioner: &provisioner,
-        named: cuda_from.as_deref(),
-        environment: &settings.environment.variables,
-        cache_dir: &cache_dir,
-    };
+    let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
     let refusal = refusal.or_else(|| cuda.check_named().err().map(|error| Report::from(&error)));
     let jobs = Jobs::new(None, &settings.environment, printer)?;
     let services = Services {
@@ -119,22 +110,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         project: project.as_ref(),
         scratch: scratch.path(),
         user_lock: &user_lock,
-        options: BuildOptions {
-            target: settings.target,
-            machine: settings.machine,
-            set: Set::Preferred,
-            filters: Filters::default(),
-            purpose: Purpose::Development,
-            unique_id: None,
-            out_dir: None,
-            jobs: jobs.most,
-            memory_mib: None,
-            keep_going: false,
-            arch: None,
-            prune: false,
-            load_check: LoadCheck::default(),
-            fetch: false,
-        },
+        options: BuildOptions { jobs: jobs.most, fetch: false, ..BuildOptions::preferred(settings.target, settings.machine) },
         services: &services,
         torch_from: args.system.torch_from.as_deref(),
         refusal,

@@ -1,14 +1,10 @@
 //! `kiln lint`.
 
 use std::io::Write;
-use std::num::NonZeroUsize;
 
 use kiln::Event;
 use kiln::build::{BuildOptions, LoadCheck, Services, lint, prepare};
-use kiln::cuda::CudaToolkits;
-use kiln::matrix::Set;
-use kiln::ops_id::Purpose;
-use kiln_format::{Level, Version};
+use kiln_format::Level;
 use kiln_graph::Interrupt;
 use kiln_toolchain::{Catalog, Provisioner};
 
@@ -41,17 +37,8 @@ pub(crate) fn run(args: &Lint, settings: &Settings, printer: &Printer) -> Result
     let mut filters = super::filters(&args.filter)?;
     let host = || system::host(&args.system, settings, &checked.project.settings, &cache_dir);
     let cuda_from = system::cuda_from(&args.system, settings);
-    let cuda = CudaToolkits {
-        catalog: &catalog,
-        provisioner: &provisioner,
-        named: cuda_from.as_deref(),
-        environment: &settings.environment.variables,
-        cache_dir: &cache_dir,
-    };
-    cuda.check_named()?;
-    if cuda_from.is_some() && filters.cuda.is_empty() {
-        filters.cuda = cuda.of_system().into_iter().map(Version::from).collect();
-    }
+    let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
+    system::take_named(&cuda, &mut filters)?;
     let services = Services {
         loader: None,
         launcher: None,
@@ -69,22 +56,8 @@ pub(crate) fn run(args: &Lint, settings: &Settings, printer: &Printer) -> Result
         job_server: None,
         events: &report,
     };
-    let options = BuildOptions {
-        target: settings.target,
-        machine: settings.machine,
-        set: Set::Preferred,
-        filters,
-        purpose: Purpose::Development,
-        unique_id: None,
-        out_dir: None,
-        prune: false,
-        jobs: NonZeroUsize::MIN,
-        memory_mib: None,
-        keep_going: false,
-        arch: None,
-        load_check: LoadCheck::Never,
-        fetch: true,
-    };
+    // Nothing is placed, so nothing is loaded.
+    let options = BuildOptions { filters, load_check: LoadCheck::Never, ..BuildOptions::preferred(settings.target, settings.machine) };
     let prepared = signals::unless_stuck(&interrupt, printer, || prepare(&checked, options, &services))?;
     let found = lint::lint(&prepared, &services, &|unit| printer.status("Measuring", unit))?;
     if interrupt.is_set() {

@@ -3,11 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use kiln::build_error::{BuildError, causes};
+use kiln::cuda::CudaToolkits;
 use kiln::frameworks::TorchSource;
+use kiln::matrix::Filters;
 use kiln::settings_file;
+use kiln_format::Version;
 use kiln_graph::Interrupt;
 use kiln_toolchain::host::{self, Choice, HostCompiler, HostError, HostSearch};
 use kiln_toolchain::system::{self, SystemError, SystemSearch, SystemTorch};
+use kiln_toolchain::{Catalog, Provisioner};
 
 use crate::args::System;
 use crate::exit::{Exit, Failure};
@@ -38,6 +42,26 @@ pub(super) fn torch_of(python: &Path, settings: &Settings, cache_dir: &Path, int
 /// The directory of the CUDA toolkit that is to be used.
 pub(super) fn cuda_from(args: &System, settings: &Settings) -> Option<PathBuf> {
     args.cuda_from.as_ref().map(|dir| settings.environment.current_dir.join(dir))
+}
+
+/// The CUDA toolkits: `named` alone where a directory is.
+pub(super) fn cuda_toolkits<'a>(
+    named: Option<&'a Path>,
+    catalog: &'a Catalog,
+    provisioner: &'a Provisioner<'a>,
+    settings: &'a Settings,
+    cache_dir: &'a Path,
+) -> CudaToolkits<'a> {
+    CudaToolkits { catalog, provisioner, named, environment: &settings.environment.variables, cache_dir }
+}
+
+/// Refuses a named directory that is no toolkit; one that is chooses the variants, unless `filters` do.
+pub(super) fn take_named(cuda: &CudaToolkits<'_>, filters: &mut Filters) -> Result<(), BuildError> {
+    cuda.check_named()?;
+    if cuda.named.is_some() && filters.cuda.is_empty() {
+        filters.cuda = cuda.of_system().into_iter().map(Version::from).collect();
+    }
+    Ok(())
 }
 
 /// The host compiler: that of the option, else of `kiln.toml`, else of the two variables that may choose one, else the first on `PATH`.
