@@ -66,6 +66,8 @@ pub struct Provisioner<'a> {
     used: Mutex<BTreeMap<String, (StoreTree, Option<File>)>>,
     /// Files that keep names files from being removed by others.
     held: Mutex<Vec<File>>,
+    /// The names files that were read, by name: every compute of a release asks for the same one.
+    names: Mutex<BTreeMap<String, Vec<LibraryExports>>>,
 }
 
 impl<'a> Provisioner<'a> {
@@ -78,7 +80,8 @@ impl<'a> Provisioner<'a> {
         events: &'a FetchSink<'a>,
     ) -> Self {
         let store = Store::new(&options.cache_dir, &options.lower);
-        Self { catalog, options, network, events, interrupt: Interrupt::new(), store, used: Mutex::default(), held: Mutex::default() }
+        let (used, held, names) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { catalog, options, network, events, interrupt: Interrupt::new(), store, used, held, names }
     }
 
     /// The same, stopped by `interrupt`: a fetch, or a wait for another one, ends with [`Error::Interrupted`] then.
@@ -200,6 +203,16 @@ impl<'a> Provisioner<'a> {
 
     /// What the libraries of a release export.
     fn exports(&self, release: &TorchRelease) -> Result<Vec<LibraryExports>, Error> {
+        let mut read = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = read.get(&release.names) {
+            return Ok(known.clone());
+        }
+        let exports = self.read_exports(release)?;
+        read.insert(release.names.clone(), exports.clone());
+        Ok(exports)
+    }
+
+    fn read_exports(&self, release: &TorchRelease) -> Result<Vec<LibraryExports>, Error> {
         if !release.locked {
             return names::of_catalog(&release.names);
         }

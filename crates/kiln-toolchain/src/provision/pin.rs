@@ -142,12 +142,8 @@ impl Provisioner<'_> {
     /// Keeps a names file, which no other process removes for as long as this provisioner lives.
     fn keep_names(&self, content: &[u8]) -> Result<String, Error> {
         let digest = HEXLOWER.encode(&Sha256::digest(content));
-        let mut mark = self.store.mark_used(&digest);
-        self.store.put_names(content)?;
-        if mark.is_none() {
-            // The store itself is new.
-            mark = self.store.mark_used(&digest);
-        }
+        let mark = self.store.mark_used(&digest);
+        self.store.put_names(&digest, content)?;
         self.held.lock().unwrap_or_else(PoisonError::into_inner).extend(mark);
         Ok(digest)
     }

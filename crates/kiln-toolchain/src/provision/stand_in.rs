@@ -61,14 +61,16 @@ impl Provisioner<'_> {
         let kept = fs::read(&place).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let compared = match kept {
             Some(kept) => Some(kept),
-            None if fetch => self.compare(release, tree, &build)?,
+            None if fetch => {
+                let found = self.compare(release, tree, &build)?;
+                if let Some(found) = &found {
+                    // What cannot be kept is found out again.
+                    let _ = serde_json::to_vec_pretty(found).map(|text| write_whole(&place, &text));
+                }
+                found
+            }
             None => None,
         };
-        if let Some(compared) = &compared {
-            // What cannot be kept is found out again.
-            let _ = fs::create_dir_all(place.parent().unwrap_or(&place));
-            let _ = serde_json::to_vec_pretty(compared).map(|text| write_whole(&place, &text));
-        }
         let compared = compared.map(|compared| compared.check(release, &build)).transpose()?;
         Ok(Some(StandIn { build, compared }))
     }

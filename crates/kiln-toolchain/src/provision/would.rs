@@ -25,15 +25,15 @@ impl Provisioner<'_> {
     /// a byte of the wheel are fetched.
     ///
     /// # Errors
-    /// Those with which [`Provisioner::torch_for`] would end.
+    /// Those with which [`Provisioner::torch_for`] would end before it compares headers.
     pub fn would_provide_torch(&self, version: &Version, compute: Compute, platform: &str) -> Result<Availability, Error> {
         let release = self.catalog.torch_for(version, compute, platform)?.release;
-        let availability = self.would_provide(&Item::from(release))?;
-        if !release.locked || self.store.names(&release.names).is_some() {
+        let item = Item::from(release);
+        let availability = self.would_provide(&item)?;
+        // The list of names of a pinned release is made from its whole wheel, which an index may just have been asked for.
+        if availability == Availability::Listed || !release.locked || self.store.names(&release.names).is_some() {
             return Ok(availability);
         }
-        // The list of names of a pinned release is made from its whole wheel.
-        let item = Item::from(release);
         self.told(|| self.would_fetch(&item.part, &item.what, || self.forbidden(&item.what, &item.argument)))
     }
 

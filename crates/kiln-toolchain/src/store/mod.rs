@@ -186,18 +186,17 @@ impl Store {
         Ok(Scratch(work))
     }
 
-    /// Keeps a names file; gives its sha256, by which it is found again.
-    pub(crate) fn put_names(&self, content: &[u8]) -> Result<String, Error> {
-        let digest = HEXLOWER.encode(&Sha256::digest(content));
-        if self.names(&digest).is_none() {
+    /// Keeps a names file with this sha256, by which it is found again.
+    pub(crate) fn put_names(&self, digest: &str, content: &[u8]) -> Result<(), Error> {
+        if self.names(digest).is_none() {
             let dir = self.root.join("names");
             create_dirs(&dir)?;
-            let place = dir.join(&digest);
+            let place = dir.join(digest);
             let mut file = tempfile::NamedTempFile::new_in(&dir).map_err(Error::store("write to", &dir))?;
             file.write_all(content).map_err(Error::store("write", &place))?;
             file.persist(&place).map_err(|cause| Error::Store { action: "write", path: place.clone(), source: cause.error })?;
         }
-        Ok(digest)
+        Ok(())
     }
 
     /// The names file with this sha256. A damaged one counts as none.
