@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kiln_format::Version;
-use kiln_graph::Interrupt;
 use kiln_object::elf::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -49,10 +48,8 @@ pub struct HostSearch {
     pub ambient: Vec<(OsString, OsString)>,
     /// Where temporary files go when the cache cannot be written to.
     pub scratch: Option<PathBuf>,
-    /// How long a compiler may take for one answer; none for a minute.
+    /// How long a compiler may take for one answer; none for the usual [`ANSWER_LIMIT`](crate::system::ANSWER_LIMIT).
     pub limit: Option<Duration>,
-    /// Ends a question that is being asked.
-    pub interrupt: Interrupt,
 }
 
 /// Who made a compiler, as far as its options go.

@@ -29,13 +29,16 @@ pub struct Answer {
 }
 
 /// Why there is no answer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
     /// It could not be started or waited for.
+    #[error("{0}")]
     Io(io::Error),
     /// It took longer than this and was ended.
+    #[error("it gave no answer in {} s", .0.as_secs())]
     TooLong(Duration),
     /// The user wants to stop.
+    #[error("it was interrupted")]
     Interrupted,
 }
 

@@ -23,7 +23,7 @@ use crate::version_py::VersionPy;
 /// The oldest torch whose headers and limited-API registration kernels can be built with.
 const OLDEST: (u64, u64) = (2, 9);
 
-/// How long a Python may take to say where its packages are: on a network's file system the start alone takes many seconds.
+/// How long a Python may take to say where its packages are, and a compiler for one answer: on a network's file system the start alone takes many seconds.
 pub const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Which Python, and what is needed to ask it.

@@ -4,20 +4,18 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use kiln_format::Version;
+use kiln_graph::Interrupt;
 use kiln_object::elf::Machine;
 
 use super::choice::{self, Resolved};
 use super::runtime::{self, HostRuntime, RuntimeFile};
 use super::{Family, HostCompiler, HostError, HostSearch, machine};
 use crate::file_state::FileState;
-use crate::process::{self, NoAnswer};
-
-/// How long a compiler may take for one answer, unless the search says otherwise.
-const LIMIT: Duration = Duration::from_secs(60);
+use crate::process;
+use crate::system::ANSWER_LIMIT;
 
 /// A compiler that answered.
 pub(super) struct Probed {
@@ -196,11 +194,7 @@ fn environment(search: &HostSearch, scratch: &Path) -> Vec<(OsString, OsString)>
 
 /// What a program of the search says, or why it says nothing.
 fn answer(command: &mut Command, search: &HostSearch) -> Result<process::Answer, String> {
-    process::ask(command, search.limit.unwrap_or(LIMIT), &search.interrupt).map_err(|failure| match failure {
-        NoAnswer::Io(cause) => cause.to_string(),
-        NoAnswer::TooLong(limit) => format!("it gave no answer in {} s", limit.as_secs()),
-        NoAnswer::Interrupted => "it was interrupted".to_owned(),
-    })
+    process::ask(command, search.limit.unwrap_or(ANSWER_LIMIT), &Interrupt::new()).map_err(|failure| failure.to_string())
 }
 
 struct Asker<'a> {

@@ -119,9 +119,8 @@ fn run(python: &Path, search: &SystemSearch<'_>) -> Result<Answer, SystemError> 
     command.args(["-I", "-c", PROGRAM]).env_clear().env("PATH", search.path).env("LC_ALL", "C.UTF-8");
     command.envs(search.ambient.iter().map(|(name, value)| (name, value)));
     let output = process::ask(&mut command, search.limit, search.interrupt).map_err(|failure| match failure {
-        NoAnswer::Io(cause) => broken(cause.to_string()),
-        NoAnswer::TooLong(limit) => broken(format!("it gave no answer in {} s", limit.as_secs())),
         NoAnswer::Interrupted => SystemError::Interrupted,
+        failure => broken(failure.to_string()),
     })?;
     if let Some(said) = between(&output.stdout) {
         return read(said).ok_or_else(|| broken("it does not say where its packages are".to_owned()))?.map_err(broken);
