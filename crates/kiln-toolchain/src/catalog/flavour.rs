@@ -2,7 +2,7 @@
 //!
 //! Builds of one release differ in what they were configured for, and the local part of their version says so: `2.11.0+cu126`,
 //! `+cpu`, `+rocm6.4`, `+xpu`. The package index carries one build without a local part, whose CUDA release its wheel tells. A variant
-//! takes the build that is its own; where none is known, the build without a local part may stand in for it.
+//! takes the build that is its own; where none is known, another may stand in for it, first of all the one without a local part.
 
 use kiln_format::variant::Compute;
 use kiln_format::{MajorMinor, Version};
@@ -59,7 +59,11 @@ fn is_for(release: &TorchRelease, compute: Compute) -> Fit {
             _ => Fit::Any,
         };
     };
-    match (flavour(local), compute) {
+    fit(flavour(local), compute)
+}
+
+fn fit(flavour: Flavour, compute: Compute) -> Fit {
+    match (flavour, compute) {
         (Flavour::Unknown, _) => Fit::Any,
         (Flavour::Cpu, Compute::Cpu) => Fit::Named,
         (Flavour::Xpu, Compute::Xpu(_)) => Fit::Named,
@@ -108,11 +112,8 @@ fn flavour(local: &str) -> Flavour {
 
 /// Whether a build of this local part serves variants with this compute by itself, so that a pin of it changes those variants.
 pub fn torch_build_serves(local: &str, compute: Compute) -> bool {
-    match (flavour(local), compute) {
-        (Flavour::Unknown, _) | (Flavour::Cpu, Compute::Cpu) | (Flavour::Xpu, Compute::Xpu(_)) => true,
-        (Flavour::Cuda(has), Compute::Cuda(wanted)) | (Flavour::Rocm(has), Compute::Rocm(wanted)) => has == wanted,
-        _ => false,
-    }
+    let flavour = flavour(local);
+    flavour == Flavour::Unknown || fit(flavour, compute) == Fit::Named
 }
 
 /// The local part of the builds that are configured for a compute; none where no build is.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use kiln_format::lock::Lock;
 
-use super::{Item, Provisioner, part_in_place, torch_tree};
+use super::{Provisioner, part_item, torch_tree};
 use crate::catalog::{Catalog, TvmFfiRelease};
 use crate::error::Error;
 use crate::store::{Removal, TreeInfo};
@@ -42,7 +42,7 @@ pub struct DamagedEntry {
 pub struct Collected {
     /// What was removed, or would be, sorted.
     pub removed: Vec<Removal>,
-    /// Trees that nobody names, but that a process uses now.
+    /// Trees, and names files as `names/<digest>`, that nobody names, but that a process uses now.
     pub in_use: Vec<String>,
     /// Number of trees that stay because something names them.
     pub kept: usize,
@@ -119,13 +119,12 @@ impl Provisioner<'_> {
         }
         let mut trees = Vec::new();
         for part in &info.parts {
-            let own = TreeInfo::new(format!("{}-{}", part.wheel.project, part.wheel.version()), part.digest(), vec![part_in_place(part)]);
-            if self.store.verify(&own.id()).is_err() {
-                let lock = self.lock(&self.store.lock_file(&own.id()), &own.id())?;
-                self.make(own.clone(), &part_in_place(part), &part.wheel.project, &lock)?;
+            let item = part_item(part, id);
+            let own = item.info.id();
+            if self.store.verify(&own).is_err() {
+                let lock = self.lock(&self.store.lock_file(&own), &own)?;
+                self.make(item.info.clone(), &item.part, &part.wheel.project, &lock)?;
             }
-            let what = format!("{} {}", part.wheel.project, part.wheel.version());
-            let item = Item { info: own, part: part_in_place(part), what, argument: id.to_owned() };
             trees.push((part.clone(), self.find_or_fetch(&item)?));
         }
         self.store.create(info, &lock, |tree| self.store.link(&trees, tree))?;
@@ -156,8 +155,7 @@ impl Provisioner<'_> {
         // The trees of the parts are what a repair and the next toolkit are made from; as links they cost nothing.
         for (_, info) in all.iter().filter(|(id, _)| kept.contains(id)).cloned().collect::<Vec<_>>() {
             for part in info.into_iter().flat_map(|info| info.parts) {
-                let own = crate::part::id(&format!("{}-{}", part.wheel.project, part.wheel.version()), &part.digest());
-                kept.insert(own);
+                kept.insert(part_item(&part, "").info.id());
             }
         }
         let mut collected = Collected::default();
