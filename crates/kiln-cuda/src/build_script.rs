@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use kiln_backend::build_script::{BuildError, Cargo, DeviceCode, DeviceOptions, Provided, Request, Vendor};
-use kiln_backend::discover::{Candidate, KitKind, View, find, identity};
+use kiln_backend::build_script::{BuildError, DeviceCode, DeviceOptions, Provided, Request, Vendor};
+use kiln_backend::discover::Candidate;
 use kiln_backend::{CudaCapability, KernelOptions, MajorMinor, Span, Spanned, Version};
 
 use crate::backend::CudaBackend;
@@ -149,19 +149,11 @@ fn widest(releases: &[MajorMinor]) -> Option<MajorMinor> {
 
 /// A toolkit of this machine: the one in `named`, or the first complete one that is found.
 fn of_machine(request: &Request<'_>, named: Option<&Path>, release: Option<MajorMinor>) -> Result<CudaToolkit, BuildError> {
-    let cargo: &Cargo = request.cargo;
-    let view = View { root: Path::new("/"), environment: cargo.variables(), os: std::env::consts::OS, cpu: std::env::consts::ARCH };
-    let mut candidates = find(KitKind::Cuda, &view, named.map(|dir| (NAMED, dir))).candidates;
-    if let Some(dir) = named {
-        candidates.retain(|kit| kit.root == dir);
-    }
+    let candidates = CudaToolkit::candidates(request.cargo.variables(), named.map(|dir| (NAMED, dir)));
     let is_wanted = |kit: &&Candidate| release.is_none() || kit.version.as_ref().map(Version::major_minor) == release;
     let fitting: Vec<&Candidate> = candidates.iter().filter(is_wanted).collect();
     if let Some(kit) = fitting.iter().find(|kit| kit.is_complete()).or_else(|| fitting.first()) {
-        let identity = if kit.is_complete() { identity(kit, request.cache_dir) } else { Ok(String::new()) };
-        let damaged =
-            |cause: std::io::Error| ToolkitError::Damaged { dir: kit.root.clone(), file: ".".to_owned(), reason: cause.to_string() };
-        return Ok(CudaToolkit::of_kit(kit, identity.map_err(damaged)?)?);
+        return Ok(CudaToolkit::of_machine(kit, request.cache_dir)?);
     }
     Err(none_found(named, release, &candidates))
 }

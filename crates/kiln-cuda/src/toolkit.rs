@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln_backend::discover::{Candidate, KitKind, Lack, View, find};
+use kiln_backend::discover::{Candidate, KitKind, Lack, View, find, identity};
 #[cfg(feature = "wheels")]
 use kiln_backend::{Catalog, CatalogToolkit, CudaUse, FetchError, Part, Provisioner};
 use kiln_backend::{LibraryExports, MajorMinor, NameSet, PathRef, RootBinding, RootKind, RootName, Version, elf};
@@ -97,6 +97,30 @@ fn quoted<T: AsRef<str>>(names: &[T]) -> String {
 }
 
 impl CudaToolkit {
+    /// What this machine has in `environment` and its usual places, toolkits that lack something included; only what is in the
+    /// directory that `named` tells, if there is one, by the option's name.
+    pub fn candidates(environment: &BTreeMap<String, String>, named: Option<(&str, &Path)>) -> Vec<Candidate> {
+        let view = View { root: Path::new("/"), environment, os: std::env::consts::OS, cpu: std::env::consts::ARCH };
+        let mut found = find(KitKind::Cuda, &view, named).candidates;
+        if let Some((_, dir)) = named {
+            found.retain(|kit| kit.root == dir);
+        }
+        found
+    }
+
+    /// The toolkit that was found as `kit`, with the digest of what decides its results; what was found out for that is kept in
+    /// `cache_dir`.
+    ///
+    /// # Errors
+    /// As [`CudaToolkit::of_kit`], and when its files cannot be read.
+    pub fn of_machine(kit: &Candidate, cache_dir: &Path) -> Result<Self, ToolkitError> {
+        // What it lacks is the better message.
+        Kit::new(kit)?;
+        let damaged =
+            |cause: std::io::Error| ToolkitError::Damaged { dir: kit.root.clone(), file: ".".to_owned(), reason: cause.to_string() };
+        Self::of_kit(kit, identity(kit, cache_dir).map_err(damaged)?)
+    }
+
     /// A toolkit that was found on the machine. Its files may change at any time; `identity` is the digest of what decides its
     /// results.
     ///

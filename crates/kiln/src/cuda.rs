@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use kiln_cuda::{ArchRequest, CudaToolkit, NATIVE, ToolkitError, unusable_letter};
+use kiln_cuda::{ArchRequest, CudaToolkit, NATIVE, unusable_letter};
 use kiln_format::{MajorMinor, Version};
-use kiln_toolchain::discover::{Candidate, KitKind, View, find, identity};
+use kiln_toolchain::discover::Candidate;
 use kiln_toolchain::{Availability, Catalog, CudaToolkit as CatalogToolkit, CudaUse, Error as ToolchainError, Part, Provisioner};
 use thiserror::Error;
 
@@ -123,12 +123,7 @@ impl CudaToolkits<'_> {
         let candidates = self.candidates();
         let fitting = || candidates.iter().filter(|kit| self::release(kit) == Some(release));
         if let Some(kit) = fitting().find(|kit| kit.is_complete()) {
-            let identity = identity(kit, self.cache_dir).map_err(|cause| ToolkitError::Damaged {
-                dir: kit.root.clone(),
-                file: ".".to_owned(),
-                reason: cause.to_string(),
-            })?;
-            return Ok(CudaToolkit::of_kit(kit, identity)?);
+            return Ok(CudaToolkit::of_machine(kit, self.cache_dir)?);
         }
         if let Some(kit) = fitting().next().or_else(|| candidates.first().filter(|_| self.named.is_some())) {
             // What it lacks is the better message.
@@ -146,12 +141,7 @@ impl CudaToolkits<'_> {
     }
 
     fn candidates(&self) -> Vec<Candidate> {
-        let view = View { root: Path::new("/"), environment: self.environment, os: std::env::consts::OS, cpu: std::env::consts::ARCH };
-        let mut found = find(KitKind::Cuda, &view, self.named.map(|dir| (OPTION, dir))).candidates;
-        if let Some(dir) = self.named {
-            found.retain(|kit| kit.root == dir);
-        }
-        found
+        CudaToolkit::candidates(self.environment, self.named.map(|dir| (OPTION, dir)))
     }
 }
 
