@@ -3,7 +3,7 @@
 //! With the feature `wheels` the toolkit comes out of wheels, whatever the machine has; without it there is no network code, and the
 //! toolkit is the machine's. `.toolkit(dir)` names one in both cases.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kiln_backend::build_script::{BuildError, DeviceCode, DeviceOptions, Provided, Request, Vendor};
 use kiln_backend::discover::Candidate;
@@ -50,9 +50,9 @@ impl Vendor for Cuda {
             None => unnamed(request, release)?,
         };
         let flags = request.device.flags.iter().map(|flag| Spanned::new(flag.clone(), Span::new(0, 0))).collect();
-        let runtime = vec![cudart(&toolkit)];
+        let runtime_dir = toolkit.binding.dir.join(&toolkit.library_dir.path);
         Ok(Provided {
-            runtime: if request.has_device_code { runtime } else { Vec::new() },
+            runtime_dir: request.has_device_code.then_some(runtime_dir),
             variables: VARIABLES.map(str::to_owned).to_vec(),
             held,
             ..Provided::plain(
@@ -88,13 +88,6 @@ fn arch_request(device: &DeviceOptions) -> Result<Option<ArchRequest>, BuildErro
 fn release_of(text: &str) -> Result<MajorMinor, BuildError> {
     let none = |_| BuildError::Capability { entry: text.to_owned(), what: "release of CUDA", hint: "a release is written as `13.0`" };
     Ok(Version::parse(text).map_err(none)?.major_minor())
-}
-
-/// The library that a program with the code in it needs.
-fn cudart(toolkit: &CudaToolkit) -> PathBuf {
-    let dir = toolkit.binding.dir.join(&toolkit.library_dir.path);
-    let versioned = dir.join(&toolkit.cudart.soname);
-    if versioned.exists() { versioned } else { dir.join("libcudart.so") }
 }
 
 /// The toolkit where none is named: the machine's.

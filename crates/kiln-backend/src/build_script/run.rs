@@ -1,13 +1,13 @@
 //! From the description to the archive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_graph::{Config, Event, Executor, Graph, Interrupt, OutputRef, PathRef, WorkDir};
-use kiln_object::elf::{self, SymbolKind};
+use kiln_object::elf::SymbolKind;
 use kiln_object::stub::{Stub, Symbol};
-use kiln_toolchain::Processor;
+use kiln_toolchain::{LibraryExports, Processor};
 use kiln_toolchain::host::{self, HostCompiler};
 use kiln_toolchain::stubs::RuntimeNames;
 
@@ -206,31 +206,30 @@ impl<V: Vendor> Build<V> {
     fn link(&self, library: &mut Library, component: &Component, provided: &Provided) -> Result<(), BuildError> {
         library.search_dirs.push(self.cargo.out_dir().to_owned());
         let is_cxx = |source: &PathRef| matches!(classify_source(&source.path), SourceKind::Host(Language::Cxx) | SourceKind::Other);
-        for file in &provided.runtime {
+        if let Some(runtime_dir) = &provided.runtime_dir {
             let dir = self.cargo.out_dir().join(LINK_DIR);
-            library.libraries.push(self.names_of(file, &dir)?);
-            library.runtime_dirs.extend(file.parent().map(Path::to_owned));
+            for needed in &provided.backend.framework_part().runtime {
+                library.libraries.push(self.names_of(needed, &dir)?);
+            }
+            library.runtime_dirs.push(runtime_dir.clone());
             library.search_dirs.push(dir);
         }
         if component.sources.iter().any(is_cxx) {
             library.libraries.extend(self.cpp_link_stdlib.clone());
         }
-        library.search_dirs.dedup();
         Ok(())
     }
 
-    /// Writes a library that has the names of `file` and no code into `dir`, and gives what linkers call it. Toolkits need not have a file of
-    /// the name that linkers look for, and a link needs no more than names.
-    fn names_of(&self, file: &Path, dir: &Path) -> Result<String, BuildError> {
-        let unreadable =
-            |cause: String| BuildError::Toolkit { message: format!("`{}` cannot be used: {cause}", file.display()), hint: None };
-        let dynamic = elf::dynamic_file(file).map_err(|cause| unreadable(cause.to_string()))?;
-        let soname = dynamic.soname.ok_or_else(|| unreadable("it has no SONAME".to_owned()))?;
+    /// Writes a library that has the names of `needed` and no code into `dir`, and gives what linkers call it. Toolkits need not have a file
+    /// of the name that linkers look for, and a link needs no more than names.
+    fn names_of(&self, needed: &LibraryExports, dir: &Path) -> Result<String, BuildError> {
+        let LibraryExports { soname, names } = needed;
+        let unusable = |cause: String| BuildError::Toolkit { message: format!("`{soname}` cannot be used: {cause}"), hint: None };
         let stem = soname.split(".so").next().unwrap_or_default();
         let name = stem.strip_prefix("lib").unwrap_or(stem).to_owned();
-        let names: BTreeSet<String> = dynamic.exports.into_iter().map(|export| export.name).collect();
-        let symbols = names.into_iter().map(|name| Symbol::plain(name, SymbolKind::Function)).collect();
-        let stub = Stub::new(soname, self.cargo.machine(), symbols).write().map_err(|cause| unreadable(cause.to_string()))?;
+        let names = names.names().ok_or_else(|| unusable("its names are not known".to_owned()))?;
+        let symbols = names.iter().map(|name| Symbol::plain(name.clone(), SymbolKind::Function)).collect();
+        let stub = Stub::new(soname.clone(), self.cargo.machine(), symbols).write().map_err(|cause| unusable(cause.to_string()))?;
         write_if_other(&dir.join(format!("lib{name}.so")), &stub)?;
         Ok(name)
     }

@@ -53,8 +53,8 @@ pub struct Provided {
     pub backend: Box<dyn Backend>,
     /// What only this vendor's components have.
     pub options: Option<KernelOptions>,
-    /// Its shared libraries that a program needs.
-    pub runtime: Vec<PathBuf>,
+    /// The directory with the shared libraries that a program needs, which the backend names; none where it needs none.
+    pub runtime_dir: Option<PathBuf>,
     /// The variables that were looked at for it.
     pub variables: Vec<String>,
     /// Keeps its files from being removed.
@@ -64,7 +64,7 @@ pub struct Provided {
 impl Provided {
     /// Of a vendor that needs no toolkit.
     pub fn plain(backend: impl Backend + 'static, options: Option<KernelOptions>) -> Self {
-        Self { backend: Box::new(backend), options, runtime: Vec::new(), variables: Vec::new(), held: None }
+        Self { backend: Box::new(backend), options, runtime_dir: None, variables: Vec::new(), held: None }
     }
 }
 
