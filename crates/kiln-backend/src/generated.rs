@@ -20,15 +20,7 @@ pub(crate) fn headers(graph: &mut Graph, stream: bool) -> Result<StepId, Backend
         return generate(graph, label, REGISTRATION_H);
     }
     let files = [(label, REGISTRATION_H), ("kiln_stream.h", STREAM_H)];
-    Ok(graph.add(Step {
-        verb: "Generating",
-        label: label.to_owned(),
-        action: Action::Builtin(write_files(&files)),
-        inputs: Vec::new(),
-        outputs: files.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        weight: Weight { cpu_ms: 1, memory_mib: 1 },
-        resource: ResourceClass::Light,
-    })?)
+    add(graph, label, write_files(&files), files.iter().map(|(name, _)| (*name).to_owned()).collect())
 }
 
 /// A builtin that writes several files.
@@ -58,13 +50,21 @@ pub(crate) fn exports(graph: &mut Graph, script: &str) -> Result<StepId, Backend
     generate(graph, "exports.map", script)
 }
 
-fn generate(graph: &mut Graph, name: &str, content: &str) -> Result<StepId, BackendError> {
+/// Adds the step that writes `content` into the file `name` of a directory of its own.
+///
+/// # Errors
+/// When the graph refuses it.
+pub fn generate(graph: &mut Graph, name: &str, content: &str) -> Result<StepId, BackendError> {
+    add(graph, name, write_file(name, content.as_bytes().to_vec()), vec![name.to_owned()])
+}
+
+fn add(graph: &mut Graph, label: &str, builtin: Builtin, outputs: Vec<String>) -> Result<StepId, BackendError> {
     Ok(graph.add(Step {
         verb: "Generating",
-        label: name.to_owned(),
-        action: Action::Builtin(write_file(name, content.as_bytes().to_vec())),
+        label: label.to_owned(),
+        action: Action::Builtin(builtin),
         inputs: Vec::new(),
-        outputs: vec![name.to_owned()],
+        outputs,
         weight: Weight { cpu_ms: 1, memory_mib: 1 },
         resource: ResourceClass::Light,
     })?)

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Action, Arg, BackendError, CompileProfile, Component, CudaCapability, CudaSuffix, FlagList, Input, KernelOptions, Lowering, MajorMinor,
-    ObjectFile, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, unit_compiler,
-    write_file,
+    ObjectFile, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, generate,
+    unit_compiler,
 };
 
 use crate::dry_run::{Answer, Asked, DryRuns, NAME, PIECE, has_placeholder};
@@ -184,15 +184,7 @@ fn unit_header(lowering: &mut Lowering<'_>, unit: &Unit<'_>) -> Result<Arg, Back
     let variable = format!("kiln_unit_{}", digest.get(..16).unwrap_or_default());
     let text =
         format!("extern \"C\" {{ extern const char {variable} __attribute__((visibility(\"hidden\"))); const char {variable} = 1; }}\n");
-    let step = lowering.graph.add(Step {
-        verb: "Generating",
-        label: NAME.to_owned(),
-        action: Action::Builtin(write_file(NAME, text.into_bytes())),
-        inputs: Vec::new(),
-        outputs: vec![NAME.to_owned()],
-        weight: Weight { cpu_ms: 1, memory_mib: 1 },
-        resource: ResourceClass::Light,
-    })?;
+    let step = generate(lowering.graph, NAME, &text)?;
     Ok(Arg::text("\"").with(Piece::OutputDir(step)).and(format!("/{NAME}\"")))
 }
 
