@@ -1,7 +1,7 @@
 //! Host compilation: one translation unit, one step.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use kiln_graph::{Action, Arg, Args, OutputRef, PathRef, Piece, Program, ResourceClass, RootName, Scope, Step, StepId, Weight};
@@ -170,14 +170,18 @@ impl Alike {
         }
         args.extend(flags.iter().map(|flag| Arg::from(flag.as_str())));
         args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())]), Arg::from("-c")]);
-        let own = lowering.host.args.iter().map(|arg| Arg::from(arg.as_str()));
-        let before = own.chain(common_args(lowering.host)).collect();
         let after = [Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])].into();
-        let program = lowering.program(lowering.host.path.as_path(), lowering.host.identity.as_str(), Args::new());
-        let program = Program { depfile: Some(DEPFILE.to_owned()), ..program };
+        let mut program = Program { depfile: Some(DEPFILE.to_owned()), ..host_program(lowering, common_args(lowering.host)) };
+        let before = std::mem::take(&mut program.args).iter().cloned().collect();
         let program = unit_compiler(lowering, &[(FlagList::Host, flags)], program)?;
         Ok(Self { program, lists: [before, args.into(), after] })
     }
+}
+
+/// The objects, each once: a source that is named twice, or that two components compile alike, is one step.
+pub(crate) fn once<'o>(objects: impl IntoIterator<Item = &'o ObjectFile>) -> Vec<&'o ObjectFile> {
+    let mut known = HashSet::new();
+    objects.into_iter().filter(|object| known.insert(&object.output)).collect()
 }
 
 /// A run of the host compiler in the project's directory, with `args` after those that are the compiler's own.

@@ -1,6 +1,5 @@
 //! The link of an extension, whatever its framework.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use kiln_graph::{Action, Arg, Input, OutputRef, Piece, ResourceClass, Step, Weight};
@@ -9,7 +8,7 @@ use kiln_toolchain::stubs::{LinkNames, link_stubs};
 use kiln_toolchain::{LibraryExports, PythonVersion};
 
 use crate::backend::Lowering;
-use crate::compile::{ObjectFile, host_program};
+use crate::compile::{ObjectFile, host_program, once};
 use crate::error::BackendError;
 use crate::generated;
 
@@ -40,9 +39,7 @@ pub(crate) fn link_extension<'o>(
     link: &ExtensionLink<'_>,
     objects: impl Iterator<Item = &'o ObjectFile>,
 ) -> Result<OutputRef, BackendError> {
-    // A source that two components compile alike is one step, and its object is linked once.
-    let mut known = HashSet::new();
-    let objects: Vec<&ObjectFile> = objects.filter(|object| known.insert(&object.output)).collect();
+    let objects = once(objects);
     let names = Arc::new(LinkNames {
         provider: link.provider.clone(),
         linked: link.linked.clone(),

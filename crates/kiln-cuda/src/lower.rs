@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Action, Arg, BackendError, CompileProfile, Component, CudaCapability, CudaSuffix, FlagList, Input, KernelOptions, Lowering, MajorMinor,
-    ObjectFile, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, generate,
-    unit_compiler,
+    ObjectFile, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, generate, unit_compiler,
 };
 
 use crate::dry_run::{Answer, Asked, DryRuns, NAME, PIECE, has_placeholder};

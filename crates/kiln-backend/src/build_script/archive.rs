@@ -1,6 +1,5 @@
 //! The step that makes a static library of objects.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,16 +7,14 @@ use kiln_graph::{Action, Builtin, BuiltinError, Graph, GraphError, Input, Output
 use kiln_object::archive::{self, NewMember};
 use kiln_object::elf::{self, Binding};
 
-use crate::compile::ObjectFile;
+use crate::compile::{ObjectFile, once};
 
 /// Adds the step that makes `file` of `objects`.
 ///
 /// # Errors
 /// When the graph refuses it.
 pub(super) fn add(graph: &mut Graph, file: &str, objects: &[ObjectFile]) -> Result<OutputRef, GraphError> {
-    // A source that is named twice is one step, and its object is there once.
-    let mut known = HashSet::new();
-    let objects: Vec<&ObjectFile> = objects.iter().filter(|object| known.insert(&object.output)).collect();
+    let objects = once(objects);
     // Numbered, because two directories may have sources of one name.
     let stem = |source: &str| Path::new(source).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let names: Vec<String> = objects.iter().enumerate().map(|(at, object)| format!("{at}-{}.o", stem(&object.source))).collect();

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kiln_graph::{Config, Event, Executor, Graph, Interrupt, OutputRef, PathRef, WorkDir};
 use kiln_object::elf::SymbolKind;
 use kiln_object::stub::{Stub, Symbol};
-use kiln_toolchain::{LibraryExports, Processor};
 use kiln_toolchain::host::{self, HostCompiler};
 use kiln_toolchain::stubs::RuntimeNames;
+use kiln_toolchain::{LibraryExports, Processor};
 
 use super::archive;
 use super::builder::Build;
