@@ -195,12 +195,12 @@ pub trait Backend: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Whether the device code in a linked extension is what `components` plan.
+    /// Whether the device code in `file`, a linked extension or a static library, is what `components` plan.
     ///
     /// # Errors
     /// What is inside and what should be.
-    fn verify(&self, components: &[Component], extension: &[u8]) -> Result<(), WrongCode> {
-        let _ = (components, extension);
+    fn verify(&self, components: &[Component], file: &[u8]) -> Result<(), WrongCode> {
+        let _ = (components, file);
         Ok(())
     }
 }

@@ -215,14 +215,14 @@ impl Backend for CudaBackend {
         Ok(vec![lower::device_link(lowering, &self.toolkit, &capability::union(capabilities), &of_device)?])
     }
 
-    fn verify(&self, components: &[Component], extension: &[u8]) -> Result<(), WrongCode> {
+    fn verify(&self, components: &[Component], file: &[u8]) -> Result<(), WrongCode> {
         let mut planned = Vec::new();
         for component in components.iter().filter(|component| has_device_code(component)) {
             // Both were settled when the component was lowered.
             let (Ok(choice), Ok(flags)) = (self.choice(component), self.flags(component)) else { continue };
             planned.push(Planned { capabilities: choice.capabilities, open: flags.names_architectures, relocatable: flags.relocatable });
         }
-        verify::verify(&planned, self.toolkit.release(), extension)
+        verify::verify(&planned, self.toolkit.release(), file)
     }
 }
 

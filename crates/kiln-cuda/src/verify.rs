@@ -34,34 +34,27 @@ pub(crate) struct Planned {
     pub(crate) relocatable: bool,
 }
 
-/// Compares what is in `extension`, or in a static library, with what was planned for its components with device code.
+/// Compares what is in `file`, an extension or a static library, with what was planned for its components with device code.
 ///
 /// # Errors
 /// When there is less than planned, or more.
-pub(crate) fn verify(planned: &[Planned], toolkit: MajorMinor, extension: &[u8]) -> Result<(), WrongCode> {
-    if archive::is_archive(extension) {
-        let in_words = |wrong: WrongCode| WrongCode { message: wrong.message.replace("the extension", "the library"), ..wrong };
-        return compare_with(planned, toolkit, extension).map_err(in_words);
-    }
-    compare_with(planned, toolkit, extension)
+pub(crate) fn verify(planned: &[Planned], toolkit: MajorMinor, file: &[u8]) -> Result<(), WrongCode> {
+    let (what, found) = match archive::is_archive(file) {
+        true => ("library", of_library(file)),
+        false => ("extension", fatbin::of_elf(file)),
+    };
+    let unreadable = |cause: ObjectError| WrongCode { message: format!("the device code cannot be read: {cause}"), hint: None };
+    compare(planned, toolkit, &found.map_err(unreadable)?, what)
 }
 
-fn compare_with(planned: &[Planned], toolkit: MajorMinor, extension: &[u8]) -> Result<(), WrongCode> {
-    let wrong = |message: String| WrongCode { message, hint: None };
-    let found = fatbins(extension).map_err(|cause| wrong(format!("the device code cannot be read: {cause}")))?;
-    compare(planned, toolkit, &found)
-}
-
-/// The fatbins of an ELF file, or of all objects in a static library.
-fn fatbins(file: &[u8]) -> Result<Vec<Fatbin>, ObjectError> {
-    if !archive::is_archive(file) {
-        return fatbin::of_elf(file);
-    }
+/// The fatbins of all objects in a static library.
+fn of_library(file: &[u8]) -> Result<Vec<Fatbin>, ObjectError> {
     let of_members = archive::members(file)?.into_iter().map(|member| fatbin::of_elf(member.data)).collect::<Result<Vec<_>, _>>()?;
     Ok(of_members.into_iter().flatten().collect())
 }
 
-fn compare(planned: &[Planned], toolkit: MajorMinor, found: &[Fatbin]) -> Result<(), WrongCode> {
+/// Compares what was found in a file; `what` is the word for it.
+fn compare(planned: &[Planned], toolkit: MajorMinor, found: &[Fatbin], what: &str) -> Result<(), WrongCode> {
     let wrong = |message: String| WrongCode { message, hint: None };
     let has_suffix = toolkit >= SUFFIXES;
     let found: Vec<BTreeSet<Code>> = found
@@ -81,20 +74,20 @@ fn compare(planned: &[Planned], toolkit: MajorMinor, found: &[Fatbin]) -> Result
     let inside: BTreeSet<Code> = found.iter().flatten().cloned().collect();
     let missing: BTreeSet<Code> = expected.difference(&inside).cloned().collect();
     if !missing.is_empty() {
-        return Err(wrong(format!("the extension has no code for {}, which was planned; inside is {}", list(&missing), list(&inside))));
+        return Err(wrong(format!("the {what} has no code for {}, which was planned; inside is {}", list(&missing), list(&inside))));
     }
     if planned.iter().any(|component| component.open) {
         return Ok(());
     }
     let surplus: BTreeSet<Code> = inside.difference(&expected).cloned().collect();
     if !surplus.is_empty() {
-        return Err(wrong(format!("the extension has code for {}, which was not planned", list(&surplus))));
+        return Err(wrong(format!("the {what} has code for {}, which was not planned", list(&surplus))));
     }
     // A unit whose code was lost for one capability hides behind another unit that has it.
     if !planned.iter().any(|component| component.relocatable)
         && let Some(part) = found.iter().find(|part| !sets.contains(part))
     {
-        return Err(wrong(format!("a unit of the extension has code for {} alone, which no component plans", list(part))));
+        return Err(wrong(format!("a unit of the {what} has code for {} alone, which no component plans", list(part))));
     }
     Ok(())
 }
@@ -152,7 +145,7 @@ mod tests {
 
     fn said(planned: &[Planned], found: &[&str]) -> Option<String> {
         let found: Vec<Fatbin> = found.iter().map(|images| fatbin(images)).collect();
-        compare(planned, MajorMinor::new(13, 2), &found).err().map(|wrong| wrong.message)
+        compare(planned, MajorMinor::new(13, 2), &found, "extension").err().map(|wrong| wrong.message)
     }
 
     #[test]
@@ -178,6 +171,9 @@ mod tests {
         assert!(said(&open, &["sm_100"]).is_some());
         let linked = [Planned { relocatable: true, ..planned("8.0") }, planned("9.0")];
         assert_eq!(said(&linked, &["sm_80", "sm_90", "sm_80 sm_90"]), None);
-        assert!(compare(&[planned("9.0a")], MajorMinor::new(12, 6), &[fatbin("sm_90")]).is_ok(), "older toolkits do not say the suffix");
+        assert!(
+            compare(&[planned("9.0a")], MajorMinor::new(12, 6), &[fatbin("sm_90")], "extension").is_ok(),
+            "older toolkits do not say the suffix"
+        );
     }
 }
