@@ -7,7 +7,7 @@ use std::path::Path;
 
 use kiln_backend::build_script::{BuildError, DeviceCode, DeviceOptions, Provided, Request, Vendor};
 use kiln_backend::discover::Candidate;
-use kiln_backend::{CudaCapability, KernelOptions, MajorMinor, Span, Spanned, Version};
+use kiln_backend::{KernelOptions, MajorMinor, Span, Spanned, Version};
 
 use crate::backend::CudaBackend;
 use crate::capability::ArchRequest;
@@ -74,15 +74,11 @@ fn arch_request(device: &DeviceOptions) -> Result<Option<ArchRequest>, BuildErro
     let Some(list) = &device.capabilities else { return Ok(None) };
     let what = "compute capability";
     let hint = "capabilities are written as `8.0`, `9.0a`, `10.0f` or `12.0+PTX`";
+    let wrong = |entry: &str| BuildError::Capability { entry: entry.to_owned(), what, hint };
     if list.is_empty() {
-        return Err(BuildError::Capability { entry: String::new(), what, hint });
+        return Err(wrong(""));
     }
-    let wrong = list.iter().find(|entry| entry.trim().parse::<CudaCapability>().is_err());
-    if let Some(entry) = wrong {
-        return Err(BuildError::Capability { entry: entry.clone(), what, hint });
-    }
-    let none = |_| BuildError::Capability { entry: list.join(","), what, hint };
-    Ok(Some(list.join(",").parse().map_err(none)?))
+    ArchRequest::of_entries(list.iter().map(String::as_str)).map(Some).map_err(wrong)
 }
 
 fn release_of(text: &str) -> Result<MajorMinor, BuildError> {
@@ -179,6 +175,7 @@ mod tests {
         assert_eq!(request_of(&["9.0a", "8.0", "12.0+PTX"]).unwrap(), Some("8.0,9.0a,12.0+PTX".parse().unwrap()));
         assert_eq!(request_of(&["sm_90"]).unwrap_err(), "`sm_90` is no compute capability");
         assert_eq!(request_of(&["native"]).unwrap_err(), "`native` is no compute capability");
+        assert_eq!(request_of(&["8.0,9.0"]).unwrap_err(), "`8.0,9.0` is no compute capability", "an entry is one");
         assert!(request_of(&[]).is_err(), "code for nothing is no code");
         assert_eq!(arch_request(&DeviceOptions::default()).unwrap(), None);
     }

@@ -84,12 +84,22 @@ pub struct ArchRequestError {
     pub entry: String,
 }
 
+impl ArchRequest {
+    /// Of entries, each of which is one capability.
+    ///
+    /// # Errors
+    /// The first entry that is none, as it was given.
+    pub(crate) fn of_entries<'t>(entries: impl IntoIterator<Item = &'t str>) -> Result<Self, &'t str> {
+        let parse = |entry: &'t str| entry.trim().parse().map_err(|_| entry);
+        Ok(Self(merged(entries.into_iter().map(parse).collect::<Result<_, _>>()?)))
+    }
+}
+
 impl FromStr for ArchRequest {
     type Err = ArchRequestError;
 
     fn from_str(text: &str) -> Result<Self, ArchRequestError> {
-        let parse = |entry: &str| entry.trim().parse().map_err(|_| ArchRequestError { entry: entry.trim().to_owned() });
-        Ok(Self(merged(text.split(',').map(parse).collect::<Result<_, _>>()?)))
+        Self::of_entries(text.split(',')).map_err(|entry| ArchRequestError { entry: entry.trim().to_owned() })
     }
 }
 
