@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use kiln_backend::build_script::{BuildError, DeviceCode, DeviceOptions, Provided, Request, Vendor};
-use kiln_backend::discover::Candidate;
+use kiln_backend::discover::{Candidate, KitKind};
 use kiln_backend::{KernelOptions, MajorMinor, Span, Spanned, Version};
 
 use crate::backend::CudaBackend;
@@ -21,8 +21,6 @@ pub type Build = kiln_backend::build_script::Build<Cuda>;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cuda;
 
-/// The variables that discovery looks at.
-const VARIABLES: [&str; 5] = ["CUDA_HOME", "CUDA_PATH", "CUDACXX", "VIRTUAL_ENV", "CONDA_PREFIX"];
 /// How errors name `.toolkit(dir)`.
 const NAMED: &str = ".toolkit(..)";
 
@@ -53,7 +51,7 @@ impl Vendor for Cuda {
         let runtime_dir = toolkit.binding.dir.join(&toolkit.library_dir.path);
         Ok(Provided {
             runtime_dir: request.has_device_code.then_some(runtime_dir),
-            variables: VARIABLES.map(str::to_owned).to_vec(),
+            variables: KitKind::Cuda.variables().map(str::to_owned).collect(),
             held,
             ..Provided::plain(
                 CudaBackend::new(toolkit, arch).with_dry_runs(DryRuns::kept_in(request.cache_dir).into()),

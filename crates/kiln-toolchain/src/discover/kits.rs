@@ -300,6 +300,11 @@ impl KitKind {
         }
     }
 
+    /// The variables of the environment that may lead to one, in the order in which they are looked at.
+    pub fn variables(self) -> impl Iterator<Item = &'static str> {
+        self.table().variables.iter().map(|(name, _)| *name)
+    }
+
     pub(super) fn table(self) -> &'static Table {
         match self {
             Self::Cuda => &CUDA,
