@@ -135,9 +135,10 @@ impl Layout {
     }
 
     /// The elements of `memory`, one after the other. Elements that lie outside it are left out.
-    pub fn gather(&self, memory: &[u8]) -> Vec<u8> {
+    pub fn gather(&self, mut memory: Vec<u8>) -> Vec<u8> {
         if self.is_contiguous() {
-            return memory.get(..self.bytes()).unwrap_or(memory).to_vec();
+            memory.truncate(self.bytes());
+            return memory;
         }
         let size = self.dtype.size();
         self.offsets().filter_map(|at| memory.get(at..at + size)).flatten().copied().collect()
@@ -145,13 +146,6 @@ impl Layout {
 
     /// Puts `elements`, which lie one after the other, where they belong in `memory`.
     pub fn scatter(&self, elements: &[u8], memory: &mut [u8]) {
-        if self.is_contiguous() {
-            let whole = elements.len().min(memory.len());
-            if let (Some(place), Some(elements)) = (memory.get_mut(..whole), elements.get(..whole)) {
-                place.copy_from_slice(elements);
-            }
-            return;
-        }
         let size = self.dtype.size();
         for (at, element) in self.offsets().zip(elements.chunks_exact(size.max(1))) {
             if let Some(place) = memory.get_mut(at..at + size) {
@@ -179,7 +173,7 @@ mod tests {
         let mut memory = vec![9; 12];
         padded.scatter(&[1, 0, 2, 0, 3, 0, 4, 0], &mut memory);
         assert_eq!(memory, [1, 0, 2, 0, 9, 9, 9, 9, 3, 0, 4, 0]);
-        assert_eq!(padded.gather(&memory), [1, 0, 2, 0, 3, 0, 4, 0]);
+        assert_eq!(padded.gather(memory), [1, 0, 2, 0, 3, 0, 4, 0]);
     }
 
     #[test]

@@ -101,8 +101,7 @@ impl Tensor {
     /// # Errors
     /// When the device fails.
     pub fn elements(&self) -> Result<Vec<u8>, FfiError> {
-        let memory = self.memory.read()?;
-        Ok(if self.layout.is_contiguous() { memory } else { self.layout.gather(&memory) })
+        Ok(self.layout.gather(self.memory.read()?))
     }
 
     /// Where somebody wrote that had no business there, if anybody did: `before` it, `behind` it, or `between` its elements. Of
@@ -294,5 +293,5 @@ pub(super) unsafe fn copied(tensor: *const c::DLTensor) -> Result<HostTensor, Ff
             cuda.read(start.addr() as u64, bytes)?
         }
     };
-    Ok(HostTensor { dtype: layout.dtype(), elements: layout.gather(&memory), shape: layout.shape().to_vec() })
+    Ok(HostTensor { dtype: layout.dtype(), elements: layout.gather(memory), shape: layout.shape().to_vec() })
 }
