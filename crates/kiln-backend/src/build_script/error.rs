@@ -163,8 +163,6 @@ impl From<kiln_toolchain::Error> for BuildError {
 /// A step that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepFailure {
-    /// What was done: `Compiling`.
-    pub verb: &'static str,
     /// What it was done to: the source, as the build script named it.
     pub label: String,
     /// How it failed.
@@ -253,7 +251,7 @@ mod tests {
     fn an_error_reads_as_text_with_the_compilers_words_untouched() {
         let output = b"src/a b.cpp:1:5: error: expected `;'\n    1 | int x\n      |     ^\n".to_vec();
         let command = Some(vec!["/usr/bin/g++".to_owned(), "-c".to_owned()]);
-        let step = StepFailure { verb: "Compiling", label: "src/a b.cpp".to_owned(), failure: Failure::Exit { code: 1 }, command, output };
+        let step = StepFailure { label: "src/a b.cpp".to_owned(), failure: Failure::Exit { code: 1 }, command, output };
         let text = format!("{:?}", BuildError::Steps { steps: vec![step] });
         assert_eq!(
             text,

@@ -17,15 +17,19 @@ const OUT: &str = "out";
 pub(super) struct Places {
     /// Deepest first: `OUT_DIR` may lie in the package.
     roots: Vec<(RootName, PathBuf)>,
-    package: PathBuf,
 }
 
 impl Places {
     pub(super) fn new(cargo: &Cargo) -> Self {
-        let package = (RootName::new(PACKAGE), cargo.package().to_owned());
-        let mut roots = vec![(RootName::new(OUT), cargo.out_dir().to_owned()), package];
-        roots.sort_by_key(|(_, dir)| std::cmp::Reverse(dir.components().count()));
-        Self { roots, package: cargo.package().to_owned() }
+        let mut places = Self { roots: Vec::new() };
+        places.add(RootName::new(OUT), cargo.out_dir());
+        places.add(Self::package(), cargo.package());
+        places
+    }
+
+    fn add(&mut self, root: RootName, dir: &Path) {
+        self.roots.push((root, dir.to_owned()));
+        self.roots.sort_by_key(|(_, dir)| std::cmp::Reverse(dir.components().count()));
     }
 
     /// The root of the package.
@@ -79,8 +83,7 @@ impl Places {
     fn below(&mut self, path: &Path, dir: &Path) -> Result<PathRef, BuildError> {
         if !self.roots.iter().any(|(_, root)| path.starts_with(root)) {
             let digest = blake3::hash(dir.as_os_str().as_encoded_bytes()).to_hex();
-            self.roots.push((RootName::new(format!("directory-{}", digest.get(..16).unwrap_or_default())), dir.to_owned()));
-            self.roots.sort_by_key(|(_, dir)| std::cmp::Reverse(dir.components().count()));
+            self.add(RootName::new(format!("directory-{}", digest.get(..16).unwrap_or_default())), dir);
         }
         let found = self.roots.iter().find_map(|(root, dir)| Some((root, path.strip_prefix(dir).ok()?.to_str()?)));
         let (root, path) = found.ok_or_else(|| BuildError::Path { path: path.to_owned(), reason: "it is no text".to_owned() })?;
@@ -89,7 +92,7 @@ impl Places {
 
     /// `path` from the package, without `.` and `..`.
     fn absolute(&self, path: &Path) -> Result<PathBuf, BuildError> {
-        let whole = self.package.join(path);
+        let whole = self.path(&PathRef { root: Self::package(), path: String::new() }).join(path);
         let refused = |reason: &str| Err(BuildError::Path { path: whole.clone(), reason: reason.to_owned() });
         // Cargo reads lines, and a line cannot have one of these.
         match whole.to_str() {

@@ -238,13 +238,13 @@ impl<V: Vendor> Build<V> {
 impl Told {
     fn take(&mut self, event: &Event) {
         match event {
-            Event::StepFailed { verb, label, failure, command, output, .. } => {
+            Event::StepFailed { label, failure, command, output, .. } => {
                 // Several parts of a unit fail alike.
                 if !output.is_empty() && self.failures.iter().any(|known| known.output == *output) {
                     return;
                 }
                 let (label, failure) = (label.clone(), failure.clone());
-                self.failures.push(StepFailure { verb, label, failure, command: command.clone(), output: output.clone() });
+                self.failures.push(StepFailure { label, failure, command: command.clone(), output: output.clone() });
             }
             Event::StepFinished { output, .. } | Event::StepRestored { output, .. } => {
                 let text = String::from_utf8_lossy(output).trim_end().to_owned();
