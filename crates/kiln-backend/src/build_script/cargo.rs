@@ -18,7 +18,7 @@ use super::error::BuildError;
 /// | `CARGO_MANIFEST_DIR`, `OUT_DIR`, `TARGET`, `HOST` | the package, where results go, and what they are for; cargo sets all of them |
 /// | `NUM_JOBS`, `CARGO_MAKEFLAGS` | how much runs at once |
 /// | `CXX_<target>`, `TARGET_CXX` or `HOST_CXX`, `CXX`, and the same of `CC` | the host compiler, in this order; else the first on `PATH` |
-/// | `PATH`, `HOME`, `TMPDIR` | what compilers need to run, and where they are looked for |
+/// | `PATH`, `HOME` | what compilers need to run, and where they are looked for |
 /// | `KILN_CACHE_DIR`, `XDG_CACHE_HOME`, `HOME`, `KILN_CACHE_SIZE`, `KILN_SHARED_CACHE_DIRS` | the caches that `kiln` itself uses too |
 /// | those of the vendor's toolkit (`CUDA_HOME`, ...) | where a toolkit of this machine is |
 /// | those that name a package index, a proxy or certificates; `CARGO_NET_OFFLINE` | only where a toolkit is fetched: as `kiln` reads them |
@@ -129,13 +129,13 @@ impl Cargo {
 
     /// Where and for what a host compiler is looked for.
     pub(super) fn host_search(&self) -> HostSearch {
-        let ambient = ["HOME", "TMPDIR"].into_iter().filter_map(|name| Some((name.into(), self.variable(name)?.into()))).collect();
+        let ambient = self.variable("HOME").map(|home| ("HOME".into(), home.into()));
         HostSearch {
             cxx: self.compiler("CXX"),
             cc: self.compiler("CC"),
             machine: Some(self.machine),
             path: self.variable("PATH").unwrap_or_default().into(),
-            ambient,
+            ambient: ambient.into_iter().collect(),
             scratch: Some(self.out_dir.clone()),
             ..HostSearch::default()
         }

@@ -272,7 +272,7 @@ fn write_if_other(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
     if std::fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
-    // The work directory is ours, and with it the name.
+    // `OUT_DIR` is this build script's alone, and with it the name.
     let beside = path.with_extension("new");
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&beside, bytes));
     made.and_then(|()| std::fs::rename(&beside, path)).map_err(BuildError::io("write", path))

@@ -87,10 +87,10 @@ impl<'d, H: FileHeader<Endian = Endianness>> Loaded<'d, H> {
         })
     }
 
-    /// How many symbols the hash table and the relocations lead to.
+    /// How many symbols the hash table leads to.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there is no hash table, or it or a list of relocations cannot be read.
+    /// [`Error::Damaged`] when there is no hash table, or it cannot be read.
     pub(super) fn symbol_count<R: ReadRef<'d>>(&self, data: R, is_64: bool) -> Result<u64, Error> {
         let hashed = match (self.value(elf::DT_GNU_HASH), self.value(elf::DT_HASH)) {
             (Some(address), _) => self.place(address).and_then(|at| gnu_hash_length(data, self.endian, at, is_64)),
