@@ -113,7 +113,11 @@ impl HeaderTrees {
         fetch: bool,
         warn: &dyn Fn(String),
     ) -> Result<Self, BuildError> {
-        let wanted: BTreeSet<Dependency> = backends.iter().flat_map(|backend| of_backend(build, *backend)).collect();
+        let mut wanted = BTreeSet::new();
+        for backend in backends {
+            let listed = build.kernels_for(*backend).flat_map(|kernel| kernel.depends.iter().map(|listed| listed.value));
+            wanted.extend(listed.filter(|dependency| dependency.only_for() == Some(*backend)));
+        }
         let mut trees = BTreeMap::new();
         for dependency in wanted {
             // What the other libraries are for is not compiled.
@@ -124,8 +128,8 @@ impl HeaderTrees {
     }
 
     /// Those that the kernels of a backend want: every unit of its variants may include them.
-    pub fn of<'a>(&'a self, build: &'a Build, backend: BackendName) -> impl Iterator<Item = &'a HeaderTree> {
-        of_backend(build, backend).into_iter().filter_map(|dependency| self.0.get(&dependency))
+    pub fn of(&self, backend: BackendName) -> impl Iterator<Item = &HeaderTree> {
+        self.0.values().filter(move |tree| tree.dependency.only_for() == Some(backend))
     }
 }
 
@@ -135,12 +139,6 @@ impl HeaderTree {
         profile.include_dirs.push(PathRef { root: self.root.clone(), path: String::new() });
         profile.mapped_roots.push((self.root.clone(), "cutlass".to_owned()));
     }
-}
-
-/// What the kernels of a backend want, each once.
-fn of_backend(build: &Build, backend: BackendName) -> BTreeSet<Dependency> {
-    let listed = build.kernels_for(backend).flat_map(|kernel| kernel.depends.iter().map(|dependency| dependency.value));
-    listed.filter(|dependency| dependency.only_for() == Some(backend)).collect()
 }
 
 fn provide(

@@ -311,7 +311,7 @@ fn extend(
         move |source| PlanError::Component { table, source }
     };
     let framework_table = request.build.framework.table_name();
-    for tree in request.headers.of(request.build, backend.name()) {
+    for tree in request.headers.of(backend.name()) {
         lowering.graph.bind_root(tree.root.clone(), tree.binding.clone())?;
     }
     let (mut objects, mut architectures, mut notes) = (Vec::new(), Vec::new(), Vec::new());
@@ -326,7 +326,7 @@ fn extend(
         notes.extend(said.into_iter().map(|note| (component.table.clone(), note)));
         architectures.push(Architectures { names, notes: Vec::new() });
         let mut profile = framework.profile(lowering, &part, component).map_err(in_table(&component.table))?;
-        request.headers.of(request.build, backend.name()).for_each(|tree| tree.add_to(&mut profile));
+        request.headers.of(backend.name()).for_each(|tree| tree.add_to(&mut profile));
         let alike = (compute, lowering.machine, index);
         let is_alike = |known: &&Lowered| known.of == alike && known.profile == profile;
         if lowered.iter().find(is_alike).is_none() {

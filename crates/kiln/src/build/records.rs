@@ -87,7 +87,7 @@ pub(super) fn variant(
             },
         );
     }
-    for tree in prepared.checked.build().into_iter().flat_map(|build| prepared.headers.of(build, selected.backend)) {
+    for tree in prepared.headers.of(selected.backend) {
         let provider = match tree.provider {
             HeaderProvider::Wheel => "wheel",
             HeaderProvider::Directory(_) => "system",

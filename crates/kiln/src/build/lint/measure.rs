@@ -159,7 +159,7 @@ impl<'a> Bench<'a> {
     fn graph(&self, variant: &PlannedVariant, compile: &Compile<'_>, component: Component, source: &str) -> Result<Graph, BuildError> {
         let Prepared { checked, host, floor, headers, .. } = self.prepared;
         let no_toolchain = || BuildError::from(PlanError::NoToolchain { variant: variant.selected.variant.name() });
-        let (build, host) = (checked.build()?, host.as_ref().ok_or_else(no_toolchain)?);
+        let host = host.as_ref().ok_or_else(no_toolchain)?;
         let backend = self.backend(variant).ok_or_else(no_toolchain)?;
         let framework = self.framework(variant).ok_or_else(no_toolchain)?;
         let failed = |source| BuildError::from(PlanError::Component { table: compile.component.table.clone(), source });
@@ -169,7 +169,7 @@ impl<'a> Bench<'a> {
         graph.bind_root(project.clone(), RootBinding { dir: checked.project.root.clone(), kind: RootKind::Mutable }).map_err(in_graph)?;
         let (root, binding) = framework.root();
         graph.bind_root(root, binding).map_err(in_graph)?;
-        for tree in headers.of(build, backend.name()) {
+        for tree in headers.of(backend.name()) {
             graph.bind_root(tree.root.clone(), tree.binding.clone()).map_err(in_graph)?;
         }
         let component = Component { sources: vec![PathRef { root: project.clone(), path: source.to_owned() }], ..component };
@@ -189,7 +189,7 @@ impl<'a> Bench<'a> {
             notes: Vec::new(),
         };
         let mut profile = framework.profile(&mut lowering, &backend.framework_part(), &component).map_err(failed)?;
-        headers.of(build, backend.name()).for_each(|tree| tree.add_to(&mut profile));
+        headers.of(backend.name()).for_each(|tree| tree.add_to(&mut profile));
         let objects = backend.lower(&mut lowering, &component, &profile).map_err(failed)?;
         let outputs = objects.into_iter().map(|object| object.output).collect();
         graph.add_target("unit".to_owned(), outputs).map_err(in_graph)?;
