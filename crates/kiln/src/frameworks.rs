@@ -94,8 +94,8 @@ pub struct FoundFramework {
 /// The frameworks of one build, each with its headers.
 #[derive(Clone, Debug, Default)]
 pub struct Frameworks {
-    /// By release, and by compute where that makes a difference; one without serves all that have none of their own.
-    torch: BTreeMap<(Version, Option<Compute>), TorchToolchain>,
+    /// By release and compute.
+    torch: BTreeMap<(Version, Compute), TorchToolchain>,
     tvm_ffi: BTreeMap<MajorMinor, TvmFfiToolchain>,
 }
 
@@ -114,7 +114,7 @@ impl Frameworks {
                         TorchSource::System(toolchain) => (**toolchain).clone(),
                         TorchSource::Wheels => provisioner.torch_for(release, *compute, platform, fetch)?,
                     };
-                    frameworks.torch.insert((release.clone(), Some(*compute)), toolchain);
+                    frameworks = frameworks.with_torch(release.clone(), *compute, toolchain);
                 }
                 FrameworkUse::TvmFfi(minor) => {
                     let release = source.tvm_ffi_release(*minor)?;
@@ -134,10 +134,9 @@ impl Frameworks {
     pub fn would_provide(&self, source: &FrameworkSource<'_>) -> Result<Vec<FoundFramework>, Error> {
         let mut all = Vec::new();
         for ((release, compute), toolchain) in &self.torch {
-            let compute = compute.unwrap_or(Compute::Cpu);
             let availability = match source.torch {
                 TorchSource::System(_) => None,
-                TorchSource::Wheels => Some(source.provisioner.would_provide_torch(release, compute, source.platform)?),
+                TorchSource::Wheels => Some(source.provisioner.would_provide_torch(release, *compute, source.platform)?),
             };
             let found = FoundFramework { name: "torch", release: toolchain.version.clone(), availability };
             if !all.contains(&found) {
@@ -158,7 +157,7 @@ impl Frameworks {
         match FrameworkUse::of(selected)? {
             FrameworkUse::Torch(release, compute) => {
                 let stable_abi = build.stable_abi_for(selected.backend).map(|version| version.value.clone());
-                Some(Box::new(TorchFramework { toolchain: self.torch(release, compute)?.clone(), stable_abi, ops_id, file_name }))
+                Some(Box::new(TorchFramework { toolchain: self.torch.get(&(release, compute))?.clone(), stable_abi, ops_id, file_name }))
             }
             FrameworkUse::TvmFfi(minor) => {
                 Some(Box::new(TvmFfiFramework { toolchain: self.tvm_ffi.get(&minor)?.clone(), ops_id, file_name }))
@@ -170,7 +169,7 @@ impl Frameworks {
     pub fn provided(&self, selected: &Selected) -> Option<Provided<'_>> {
         match FrameworkUse::of(selected)? {
             FrameworkUse::Torch(release, compute) => {
-                let TorchToolchain { version, provider, identity, terms, stand_in, .. } = self.torch(release, compute)?;
+                let TorchToolchain { version, provider, identity, terms, stand_in, .. } = self.torch.get(&(release, compute))?;
                 Some(Provided { name: "torch", version, provider, identity, terms, stand_in: stand_in.as_ref() })
             }
             FrameworkUse::TvmFfi(minor) => {
@@ -180,16 +179,11 @@ impl Frameworks {
         }
     }
 
-    /// The same with this torch, for the variants of `release`.
+    /// The same with this torch, for the variants of `release` that run on `compute`.
     #[must_use]
-    pub fn with_torch(mut self, release: Version, toolchain: TorchToolchain) -> Self {
-        self.torch.insert((release, None), toolchain);
+    pub fn with_torch(mut self, release: Version, compute: Compute, toolchain: TorchToolchain) -> Self {
+        self.torch.insert((release, compute), toolchain);
         self
-    }
-
-    fn torch(&self, release: Version, compute: Compute) -> Option<&TorchToolchain> {
-        let own = (release.clone(), Some(compute));
-        self.torch.get(&own).or_else(|| self.torch.get(&(release, None)))
     }
 
     /// What is to be said of builds of torch that stand in for others without having been compared with them, each once.

@@ -11,7 +11,7 @@ use kiln::dependencies::HeaderTrees;
 use kiln::frameworks::Frameworks;
 use kiln::matrix::{Filters, Matrix, Selected, Set, Target, choose};
 use kiln::plan::{PlanRequest, plan};
-use kiln_format::variant::{ArchFramework, Cpu, Os, Variant};
+use kiln_format::variant::{ArchFramework, Compute, Cpu, Os, Variant};
 use kiln_format::{BackendName, MajorMinor, OpsId, Version};
 use kiln_graph::{PathRef, RootBinding, RootKind, RootName};
 use kiln_toolchain::host::{Family, HostCompiler, HostRuntime};
@@ -84,7 +84,8 @@ pub(super) fn here(units: usize, variants: usize, shared: bool) -> anyhow::Resul
     let model = chosen.variants.first().context("there is no variant")?;
     let releases: Vec<Version> = (0..variants).map(|number| Version::parse(&format!("3.{number}.0"))).collect::<Result<_, _>>()?;
     let selected: Vec<Selected> = releases.iter().map(|release| of_release(model, release)).collect();
-    let frameworks = releases.iter().fold(Frameworks::default(), |all, release| all.with_torch(release.clone(), toolchain(release)));
+    let frameworks =
+        releases.iter().fold(Frameworks::default(), |all, release| all.with_torch(release.clone(), Compute::Cpu, toolchain(release)));
     let project = tempfile::tempdir()?;
     let host = HostCompiler {
         path: PathBuf::from("/usr/bin/c++"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kiln_backend::Machine;
-use kiln_format::variant::{Cpu, Os};
+use kiln_format::variant::{Compute, Cpu, Os};
 use kiln_format::{BackendName, OpsId, Version};
 use kiln_graph::{PathRef, PlanAction, RootBinding, RootKind, RootName};
 use kiln_toolchain::floor::{Floor, FloorLevel};
@@ -125,7 +125,7 @@ impl Setup<'_> {
             headers: &crate::dependencies::HeaderTrees::default(),
             frameworks: &torches
                 .into_iter()
-                .fold(Frameworks::default(), |all, (release, level)| all.with_torch(version(release), torch(release, level)))
+                .fold(Frameworks::default(), |all, (release, level)| all.with_torch(version(release), Compute::Cpu, torch(release, level)))
                 .with_tvm_ffi(tvm_ffi()),
             floor: self.floor.then_some(&floor),
             launcher: self.launcher.as_ref(),
@@ -489,7 +489,7 @@ fn builds_that_stand_in_without_a_comparison_are_told_once() {
         stand_in: Some(kiln_toolchain::StandIn { build: build.to_owned(), compared: None }),
         ..torch("2.11.0", CxxLevel::Gnu17)
     };
-    let of = |toolchain: TorchToolchain| Frameworks::default().with_torch(version("2.11.0"), toolchain).uncompared();
+    let of = |toolchain: TorchToolchain| Frameworks::default().with_torch(version("2.11.0"), Compute::Cpu, toolchain).uncompared();
     assert_eq!(of(torch("2.11.0", CxxLevel::Gnu17)), Vec::<String>::new());
     let said = of(standing("cu126"));
     assert_eq!(said.len(), 1);
