@@ -236,13 +236,13 @@ impl BuildRecord {
 
     /// The record of one variant, if it is there and of the known form.
     pub fn get(&self, variant: &str) -> Option<VariantRecord> {
-        self.variants.get(variant).and_then(|value| serde_json::from_value(value.clone()).ok())
+        self.read_variant(variant)?.ok()
     }
 
-    /// What keeps the record of one variant from being read, if it is there.
-    pub fn fault(&self, variant: &str) -> Option<String> {
-        let value = self.variants.get(variant)?;
-        VariantRecord::deserialize(value).err().map(|fault| excerpt(&fault.to_string()).into_owned())
+    /// The record of one variant, if it is there, or what keeps it from being read.
+    pub fn read_variant(&self, variant: &str) -> Option<Result<VariantRecord, String>> {
+        let read = VariantRecord::deserialize(self.variants.get(variant)?);
+        Some(read.map_err(|fault| excerpt(&fault.to_string()).into_owned()))
     }
 
     /// Sets the record of one variant.

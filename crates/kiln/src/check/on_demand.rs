@@ -246,11 +246,14 @@ impl Checker<'_> {
 
     /// What the build record says of the floor of a variant. One that was built for its host promises nothing.
     fn recorded(&self, name: &str, record: &BuildRecord, outcome: &mut Outcome) -> Recorded<'_> {
-        if let Some(fault) = record.fault(name) {
-            outcome.remarks.push(damaged_record(format!("what it says of `{name}` cannot be read: {fault}")));
-            return Recorded::Nothing;
-        }
-        let Some(record) = record.get(name).filter(|record| record.floor.contains_key(POLICY)) else { return Recorded::Nothing };
+        let record = match record.read_variant(name) {
+            Some(Ok(record)) if record.floor.contains_key(POLICY) => record,
+            Some(Err(fault)) => {
+                outcome.remarks.push(damaged_record(format!("what it says of `{name}` cannot be read: {fault}")));
+                return Recorded::Nothing;
+            }
+            Some(Ok(_)) | None => return Recorded::Nothing,
+        };
         let Some(policy) = floor_policy(&record.floor) else {
             if self.asked.is_none() {
                 outcome.remarks.push(host_floor(name));
