@@ -27,7 +27,7 @@ use kiln_toolchain::{Availability, CudaUse, Launcher, Processor, Provisioner};
 use self::packaging::package_variant;
 use self::unobjected::Unobjected;
 use crate::backends::Backends;
-use crate::build_error::{BuildError, causes};
+use crate::build_error::{BuildError, chain};
 use crate::call::runtime::RuntimeFiles;
 use crate::compiler_messages::CompilerMessages;
 use crate::config_check;
@@ -405,8 +405,7 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     report.interrupted = outcome.is_interrupted() || services.interrupt.is_set();
     // A record that is unreadable says nothing about the variants that are there; a new one is begun.
     let mut record = BuildRecord::read(&out_dir).unwrap_or_else(|error| {
-        let causes = causes(&error).into_iter().map(|cause| format!(": {cause}")).collect::<String>();
-        (services.events)(&Event::Warning { message: format!("{error}{causes}; a new one is begun") });
+        (services.events)(&Event::Warning { message: format!("{}; a new one is begun", chain(&error)) });
         BuildRecord::default()
     });
     let steps = records::steps(&prepared.plan);

@@ -349,3 +349,8 @@ pub fn causes(error: &dyn StdError) -> Vec<String> {
     }
     causes
 }
+
+/// An error and its [`causes`] in one line.
+pub(crate) fn chain(error: &dyn StdError) -> String {
+    std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>().join(": ")
+}

@@ -8,7 +8,7 @@ use kiln_format::variant::Variant;
 use kiln_format::{Level, Metadata, OpsId};
 
 use super::remark::{Outcome, Remark, RemarkKind};
-use crate::build_error::causes;
+use crate::build_error::chain;
 use crate::hash::VariantDir;
 use crate::package::METADATA;
 use crate::small_file;
@@ -89,11 +89,6 @@ pub(super) fn check_builds(variants: &[VariantDir], outcome: &mut Outcome) {
             }
         }
     }
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>().join(": ")
 }
 
 /// Checks one variant and gives its metadata, if they can be read.

@@ -19,7 +19,7 @@ use super::names::FrameworkNames;
 use super::remark::{Outcome, Remark, RemarkKind};
 use super::variant::{POLICY, floor_policy, framework_minor, shape};
 use crate::build::Checked;
-use crate::build_error::causes;
+use crate::build_error::chain;
 use crate::hash::{HashError, VariantDir, find_variants};
 use crate::package::METADATA;
 use crate::project::BUILD_TOML;
@@ -197,10 +197,16 @@ impl Checker<'_> {
             let mut report = Report::default();
             match name.parse::<Variant>() {
                 Ok(variant) => {
-                    let id = ops_id(path);
-                    if id.is_none() && !self.options.checks.builds {
-                        outcome.remarks.extend(without_id(name, path));
-                    }
+                    let id = match ops_id(path) {
+                        Ok(id) => Some(id),
+                        Err(cause) => {
+                            // The checks of metadata say what is wrong with them.
+                            if !self.options.checks.builds {
+                                outcome.remarks.push(without_id(name, cause));
+                            }
+                            None
+                        }
+                    };
                     let extension = id.as_ref().and_then(|id| variant.extension_name(id));
                     let subject = Subject { variant: Some(&variant), id: id.as_ref(), floor, host_paths: self.host_paths(path) };
                     self.with_expectation(&subject, |expected| {
@@ -221,7 +227,7 @@ impl Checker<'_> {
         // A file inside a variant is what the variant's name says.
         let variant_dir = path.parent();
         let variant = variant_dir.and_then(name_of).and_then(|name| name.parse::<Variant>().ok());
-        let id = variant_dir.and_then(ops_id).filter(|id| {
+        let id = variant_dir.and_then(|dir| ops_id(dir).ok()).filter(|id| {
             let extension = variant.as_ref().and_then(|variant| variant.extension_name(id));
             extension.is_some() && extension == name_of(path)
         });
@@ -334,8 +340,7 @@ fn config(dir: &Path, outcome: &mut Outcome) {
             outcome.remarks.extend(checked.project.reports().into_iter().map(Remark::from));
         }
         Err(error) => {
-            let cause = std::iter::once(error.to_string()).chain(causes(&error)).collect::<Vec<_>>().join(": ");
-            outcome.remarks.push(Remark::failure(FailureKind::Unreadable.code(), shown, cause, error.hint()));
+            outcome.remarks.push(Remark::failure(FailureKind::Unreadable.code(), shown, chain(&error), error.hint()));
         }
     }
 }
@@ -351,11 +356,10 @@ fn build_record(dir: &Path, outcome: &mut Outcome) -> Option<BuildRecord> {
             None
         }
         Err(error) => {
-            let cause = std::iter::once(error.to_string()).chain(causes(&error)).collect::<Vec<_>>().join(": ");
             outcome.remarks.push(Remark::failure(
                 FailureKind::Unreadable.code(),
                 record::FILE_NAME.to_owned(),
-                cause,
+                chain(&error),
                 REBUILD.map(str::to_owned),
             ));
             None
@@ -386,16 +390,9 @@ fn host_floor(name: &str) -> Remark {
 }
 
 /// Why the ops id of a variant cannot be told, without which it is not known what its extension should be called.
-fn without_id(name: &str, variant: &Path) -> Option<Remark> {
-    let cause = match small_file::read_text(&variant.join(METADATA)) {
-        Err(cause) => cause.to_string(),
-        Ok(text) => match Metadata::read(&text) {
-            Err(error) => std::iter::once(error.to_string()).chain(causes(&error)).collect::<Vec<_>>().join(": "),
-            Ok(metadata) => OpsId::parse(&metadata.id).err()?.to_string(),
-        },
-    };
+fn without_id(name: &str, cause: String) -> Remark {
     let fix = Some("build the variant again".to_owned());
-    Some(Remark::failure(FailureKind::Unreadable.code(), format!("{name}/{METADATA}"), cause, fix))
+    Remark::failure(FailureKind::Unreadable.code(), format!("{name}/{METADATA}"), cause, fix)
 }
 
 fn name_of(path: &Path) -> Option<String> {
@@ -407,8 +404,9 @@ fn name_of(path: &Path) -> Option<String> {
     name.into_string().ok()
 }
 
-/// The ops id that the metadata of a variant name. What is wrong with them is for other checks to say.
-fn ops_id(variant: &Path) -> Option<OpsId> {
-    let text = small_file::read_text(&variant.join(METADATA)).ok()?;
-    OpsId::parse(&Metadata::read(&text).ok()?.id).ok()
+/// The ops id that the metadata of a variant name, or why they name none.
+fn ops_id(variant: &Path) -> Result<OpsId, String> {
+    let text = small_file::read_text(&variant.join(METADATA)).map_err(|cause| cause.to_string())?;
+    let metadata = Metadata::read(&text).map_err(|error| chain(&error))?;
+    OpsId::parse(&metadata.id).map_err(|error| error.to_string())
 }
