@@ -270,19 +270,7 @@ pub(crate) fn machine(selected: &Selected) -> Option<Machine> {
 struct Known {
     lowered: Vec<Lowered>,
     /// The components of a backend, by what it runs on.
-    components: Vec<(Compute, Arc<[Component]>)>,
-}
-
-impl Known {
-    /// The components of `compute`, which `list` gives.
-    fn components(&mut self, compute: Compute, list: impl FnOnce() -> Vec<Component>) -> Arc<[Component]> {
-        if let Some((_, known)) = self.components.iter().find(|(of, _)| *of == compute) {
-            return Arc::clone(known);
-        }
-        let components: Arc<[Component]> = list().into();
-        self.components.push((compute, Arc::clone(&components)));
-        components
-    }
+    components: BTreeMap<Compute, Arc<[Component]>>,
 }
 
 /// A component that was lowered for one variant. Another variant that would lower it alike takes the same objects: to describe every
@@ -315,11 +303,11 @@ fn extend(
         lowering.graph.bind_root(tree.root.clone(), tree.binding.clone())?;
     }
     let (mut objects, mut architectures, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-    let components = known.components(compute, || {
+    let components = Arc::clone(known.components.entry(compute).or_insert_with(|| {
         let mut all = components(request, backend.name(), &lowering.project);
         all.retain(|component| backend.takes(component));
-        all
-    });
+        all.into()
+    }));
     let lowered = &mut known.lowered;
     for (index, component) in components.iter().enumerate() {
         let Architectures { names, notes: said } = backend.architectures(component).map_err(in_table(&component.table))?;
