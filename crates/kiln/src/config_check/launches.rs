@@ -42,6 +42,9 @@ pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
 
 /// The line of the first launch that names no stream.
 fn without_stream(text: &str) -> Option<usize> {
+    if !text.contains("<<<") {
+        return None;
+    }
     let code = code(text);
     let mut from = 0;
     while let Some(at) = code.get(from..)?.find("<<<").map(|at| from + at) {
