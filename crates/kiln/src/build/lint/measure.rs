@@ -1,6 +1,8 @@
 //! The compiles: each is a small graph of the steps that a build has for the unit, run in a directory of its own.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +30,8 @@ pub(super) struct Compile<'a> {
     pub(super) component: &'a Component,
     pub(super) source: &'a str,
     pub(super) includes: &'a Includes,
+    /// The capability that device code is compiled for here, and how many a build compiles it for.
+    pub(super) capability: Option<(String, usize)>,
 }
 
 /// What compiles are run with.
@@ -45,11 +49,11 @@ impl<'a> Bench<'a> {
     pub(super) fn new(prepared: &'a Prepared<'a>, services: &'a Services<'a>, work_dir: &Path) -> Result<Self, BuildError> {
         let root = &prepared.checked.project.root;
         let place = work_dir.join(PLACE);
-        let cannot = |source: std::io::Error| BuildError::LintPlace { path: place.clone(), source };
-        let below = place.strip_prefix(root).map_err(|_| cannot(std::io::ErrorKind::PermissionDenied.into()))?;
+        let cannot = |source: io::Error| BuildError::LintPlace { path: place.clone(), source };
+        let below = place.strip_prefix(root).map_err(|_| cannot(io::ErrorKind::PermissionDenied.into()))?;
         let below = format!("{}/src", below.to_string_lossy());
         match fs::remove_dir_all(&place) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(cannot(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
             _ => {}
         }
         let sources = place.join("src");
@@ -72,11 +76,11 @@ impl<'a> Bench<'a> {
     }
 
     /// The capability that a unit of device code is compiled for here, and how many a build compiles it for.
-    pub(super) fn capability(&self, variant: &PlannedVariant, compile: &Compile<'_>) -> Option<(String, usize)> {
-        if !compile.source.ends_with(".cu") {
+    pub(super) fn capability(&self, variant: &PlannedVariant, component: &Component, source: &str) -> Option<(String, usize)> {
+        if !source.ends_with(".cu") {
             return None;
         }
-        let architectures = self.backend(variant)?.architectures(compile.component).ok()?;
+        let architectures = self.backend(variant)?.architectures(component).ok()?;
         Some((architectures.names.first()?.clone(), architectures.names.len()))
     }
 
@@ -173,7 +177,7 @@ impl<'a> Bench<'a> {
             graph.bind_root(tree.root.clone(), tree.binding.clone()).map_err(in_graph)?;
         }
         let component = Component { sources: vec![PathRef { root: project.clone(), path: source.to_owned() }], ..component };
-        let component = for_one_capability(component, self.capability(variant, compile).map(|(name, _)| name));
+        let component = for_one_capability(component, compile.capability.as_ref().map(|(name, _)| name.as_str()));
         let processor = Processor::described_by(CPUINFO);
         let mut lowering = Lowering {
             graph: &mut graph,
@@ -185,7 +189,7 @@ impl<'a> Bench<'a> {
             launcher: None,
             processor: &processor,
             ambient: self.services.ambient,
-            parts: std::collections::BTreeMap::new(),
+            parts: BTreeMap::new(),
             notes: Vec::new(),
         };
         let mut profile = framework.profile(&mut lowering, &backend.framework_part(), &component).map_err(failed)?;
@@ -198,7 +202,7 @@ impl<'a> Bench<'a> {
 }
 
 /// The component with one capability alone.
-fn for_one_capability(mut component: Component, capability: Option<String>) -> Component {
+fn for_one_capability(mut component: Component, capability: Option<&str>) -> Component {
     let parsed = capability.and_then(|name| name.parse::<CudaCapability>().ok());
     if let (Some(KernelOptions::Cuda { capabilities, .. }), Some(capability)) = (&mut component.options, parsed) {
         let span = capabilities.as_ref().and_then(|listed| listed.first()).map(|first| first.span).unwrap_or_default();

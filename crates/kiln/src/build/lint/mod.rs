@@ -37,14 +37,12 @@ use self::measure::{Bench, Compile};
 use super::{Prepared, Services, work_dir};
 use crate::build_error::BuildError;
 use crate::matrix::Kind;
+use crate::plan::PlannedVariant;
 
 pub use report::{json, text};
 
 /// From this share on a saving is worth a word.
 const WORTH: f64 = 0.1;
-
-/// The codes of findings, sorted.
-pub const CODES: [&str; 3] = ["stable-abi-include", "torch-include-cost", "umbrella-include"];
 
 /// What a unit costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +76,7 @@ impl UnitCost {
 /// Advice, with what it was measured to save.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// One of [`CODES`].
+    /// `stable-abi-include`, `torch-include-cost` or `umbrella-include`.
     pub code: &'static str,
     /// The file and line that it is about.
     pub place: (String, usize),
@@ -112,13 +110,17 @@ pub fn lint(prepared: &Prepared<'_>, services: &Services<'_>, tell: &dyn Fn(&str
         for component in variant.components.iter() {
             for source in component.sources.iter().filter(|source| classify_source(&source.path) != SourceKind::Header) {
                 let include_dirs: Vec<&str> = component.include_dirs.iter().map(|dir| dir.path.as_str()).collect();
-                let includes = Includes::of(&project.root, &source.path, &include_dirs, &bench.torch_dirs(variant));
-                if !component.uses_framework || includes.torch.is_empty() || services.interrupt.is_set() {
+                let includes = component
+                    .uses_framework
+                    .then(|| Includes::of(&project.root, &source.path, &include_dirs, &bench.torch_dirs(variant)))
+                    .filter(|includes| !includes.torch.is_empty() && !services.interrupt.is_set());
+                let Some(includes) = &includes else {
                     report.without_torch += 1;
                     continue;
-                }
+                };
                 tell(&source.path);
-                report.units.push(unit(&bench, variant, &Compile { component, source: &source.path, includes: &includes })?);
+                let capability = bench.capability(variant, component, &source.path);
+                report.units.push(unit(&bench, variant, &Compile { component, source: &source.path, includes, capability })?);
             }
         }
     }
@@ -126,13 +128,13 @@ pub fn lint(prepared: &Prepared<'_>, services: &Services<'_>, tell: &dyn Fn(&str
 }
 
 /// Measures one unit.
-fn unit(bench: &Bench<'_>, variant: &crate::plan::PlannedVariant, compile: &Compile<'_>) -> Result<UnitCost, BuildError> {
+fn unit(bench: &Bench<'_>, variant: &PlannedVariant, compile: &Compile<'_>) -> Result<UnitCost, BuildError> {
     let includes = compile.includes;
     let mut cost = UnitCost {
         variant: variant.selected.variant.name(),
         component: compile.component.table.clone(),
         source: compile.source.to_owned(),
-        capability: bench.capability(variant, compile),
+        capability: compile.capability.clone(),
         torch_headers: includes.torch.iter().map(|include| include.header.clone()).collect(),
         unit: bench.as_it_is(variant, compile)?,
         headers: None,
@@ -164,12 +166,7 @@ fn unit(bench: &Bench<'_>, variant: &crate::plan::PlannedVariant, compile: &Comp
 }
 
 /// The narrower include that compiles, if it saves enough.
-fn narrower(
-    bench: &Bench<'_>,
-    variant: &crate::plan::PlannedVariant,
-    compile: &Compile<'_>,
-    whole: Duration,
-) -> Result<Option<Finding>, BuildError> {
+fn narrower(bench: &Bench<'_>, variant: &PlannedVariant, compile: &Compile<'_>, whole: Duration) -> Result<Option<Finding>, BuildError> {
     let Some(umbrella) = compile.includes.umbrellas().next() else { return Ok(None) };
     let torch_dirs = bench.torch_dirs(variant);
     let texts: Vec<&str> = compile.includes.files.values().map(String::as_str).collect();

@@ -179,13 +179,15 @@ fn end_of_string(inside: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn headers_are_those_of_the_names() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(dir.path().join(OPS)).unwrap();
-        std::fs::write(dir.path().join(OPS).join("empty_like.h"), "").unwrap();
+        fs::create_dir_all(dir.path().join(OPS)).unwrap();
+        fs::write(dir.path().join(OPS).join("empty_like.h"), "").unwrap();
         let dirs = [dir.path().to_owned()];
         let text = "torch::Tensor f(const torch::Tensor &x) { // at::kCUDA\n  TORCH_CHECK(x.dim() == 1, \"at::Half \\\"\");\n  return torch::empty_like(x); }\n";
         let found = narrow(&[text], &dirs).unwrap();

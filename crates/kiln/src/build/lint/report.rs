@@ -1,5 +1,7 @@
 //! What `kiln lint` says, as text and as JSON.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{Finding, LintReport, UnitCost, percent, seconds};
@@ -43,7 +45,7 @@ pub fn json(report: &LintReport) -> Value {
 }
 
 fn of_unit(unit: &UnitCost) -> Value {
-    let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let findings = unit.findings.iter().map(|finding| {
         json!({
             "code": finding.code, "file": finding.place.0, "line": finding.place.1, "message": finding.message, "fix": finding.fix,
@@ -67,8 +69,6 @@ fn of_unit(unit: &UnitCost) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
