@@ -41,7 +41,7 @@ pub enum HeaderProvider {
     /// A wheel of the catalog.
     Wheel,
     /// A directory of the user's.
-    Directory(PathBuf),
+    Directory,
 }
 
 /// A library of headers that is here.
@@ -191,7 +191,7 @@ fn of_directory(
     Ok(HeaderTree {
         dependency,
         version,
-        provider: HeaderProvider::Directory(dir.to_owned()),
+        provider: HeaderProvider::Directory,
         root: RootName::new("cutlass"),
         binding: RootBinding { dir: place, kind: RootKind::Mutable },
         identity: blake3::hash(&header).to_hex().to_string(),

@@ -90,7 +90,7 @@ pub(super) fn variant(
     for tree in prepared.headers.of(selected.backend) {
         let provider = match tree.provider {
             HeaderProvider::Wheel => "wheel",
-            HeaderProvider::Directory(_) => "system",
+            HeaderProvider::Directory => "system",
         };
         let (version, identity) = (tree.version.to_string(), tree.identity.clone());
         let licenses = licenses(&services.provisioner.terms_of(&tree.binding.dir));
