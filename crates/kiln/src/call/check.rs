@@ -56,7 +56,7 @@ impl Loadable {
     /// # Errors
     /// As [`Session::run`].
     pub fn load(&self, session: &Session<'_>) -> Result<Called, CallError> {
-        session.run(&|dir| self.request(dir, Vec::new()))
+        session.run(|dir| self.request(dir, Vec::new()))
     }
 
     /// Calls a function; with `timed_ms`, again and again for so many milliseconds.
@@ -71,7 +71,7 @@ impl Loadable {
         }
         let arguments: Vec<_> = arguments.iter().map(WireArgument::from).collect();
         let call = Call { function: function.to_owned(), arguments, timed_ms };
-        session.run(&|dir| self.request(dir, vec![call.clone()]))
+        session.run(|dir| self.request(dir, vec![call]))
     }
 
     /// Arguments for a function whose types are known: tensors that `defaults` describes.

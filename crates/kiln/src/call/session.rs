@@ -129,7 +129,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// When it cannot be started or listened to, and those of `request`. Whatever the kernel does is none.
-    pub fn run(&self, request: &dyn Fn(&Path) -> Result<Request, CallError>) -> Result<Called, CallError> {
+    pub fn run(&self, request: impl FnOnce(&Path) -> Result<Request, CallError>) -> Result<Called, CallError> {
         let failed = |what| move |source| CallError::Worker { what, source };
         let make = || failed("make a directory for");
         let dir = tempfile::Builder::new().prefix("kiln-call-").tempdir_in(self.scratch).map_err(make())?;
