@@ -1,7 +1,7 @@
 //! Which projects use a cache directory: noted by each build, asked when what nobody needs is removed.
 //!
-//! `<cache>/projects-v1/<digest>` holds, for one project (or one user's lock file), where its lock and its build records are, and which
-//! trees its last build used.
+//! `<cache>/projects-v1/<digest>` holds, for one project (or one user's lock file), where its lock and its build records are, the text of
+//! its lock, and which trees its last build used.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -91,7 +91,7 @@ fn change(cache_dir: &Path, root: &Path, change: impl FnOnce(&mut KnownProject))
 /// What all known projects need. Projects that are not there are forgotten with `forget_missing`.
 ///
 /// # Errors
-/// When a lock file or a build record is there and cannot be read: what it names is not known then.
+/// When a lock file or a build record is there and cannot be read, or is damaged: what it names is not known then.
 pub fn needs(cache_dir: &Path, forget_missing: bool) -> Result<Needs, UnknownNeeds> {
     let dir = cache_dir.join(DIR);
     let mut paths: Vec<PathBuf> = fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
