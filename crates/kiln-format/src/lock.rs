@@ -166,7 +166,8 @@ impl LockedTorch {
         self.local().map_or_else(|| self.version.to_string(), |local| format!("{}+{local}", self.version))
     }
 
-    fn is_same_build(&self, version: &Version, local: Option<&str>, platform: &str) -> bool {
+    /// Whether it is this build of a release for this platform; `local` is the local part of the version.
+    pub fn is_same_build(&self, version: &Version, local: Option<&str>, platform: &str) -> bool {
         (&self.version, self.local(), self.platform.as_str()) == (version, local, platform)
     }
 }

@@ -72,7 +72,7 @@ impl Target {
     }
 
     fn pinned(&self, version: &Version, local: Option<&str>, platform: &str) -> Option<&LockedTorch> {
-        self.lock.torch().iter().find(|torch| (&torch.version, torch.local(), torch.platform.as_str()) == (version, local, platform))
+        self.lock.torch().iter().find(|torch| torch.is_same_build(version, local, platform))
     }
 }
 
