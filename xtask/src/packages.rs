@@ -21,17 +21,18 @@ struct Package {
     dir: String,
 }
 
-/// Every crate that could be published, by name.
-fn packages(workspace: &Workspace) -> anyhow::Result<Vec<Package>> {
+/// The members of the workspace: every crate that could be published, and the names of those that are no packages.
+fn members(workspace: &Workspace) -> anyhow::Result<(Vec<Package>, Vec<String>)> {
     let text = process::output(cargo(workspace).args(["metadata", "--no-deps", "--locked", "--format-version", "1"]))?;
     let metadata: Value = serde_json::from_str(&text).context("`cargo metadata` wrote no JSON")?;
-    let mut found = Vec::new();
+    let (mut found, mut others) = (Vec::new(), Vec::new());
     for package in metadata["packages"].as_array().context("`cargo metadata` has no packages")? {
+        let text = |key: &str| package[key].as_str().map(str::to_owned).with_context(|| format!("{} has no `{key}`", package["name"]));
         // An empty list of registries: for nobody.
         if package["publish"].as_array().is_some_and(Vec::is_empty) {
+            others.push(text("name")?);
             continue;
         }
-        let text = |key: &str| package[key].as_str().map(str::to_owned).with_context(|| format!("{} has no `{key}`", package["name"]));
         for key in ["description", "license", "readme"] {
             text(key)?;
         }
@@ -42,12 +43,12 @@ fn packages(workspace: &Workspace) -> anyhow::Result<Vec<Package>> {
     if found.is_empty() {
         bail!("no crate is a package");
     }
-    Ok(found)
+    Ok((found, others))
 }
 
 /// Looks at what each package would have: its terms, and every file that its sources take in when they are compiled.
 pub(crate) fn listed(workspace: &Workspace) -> anyhow::Result<Counts> {
-    let packages = packages(workspace)?;
+    let (packages, _) = members(workspace)?;
     for package in &packages {
         let mut list = cargo(workspace);
         let text = process::output(list.args(["package", "--list", "--allow-dirty", "--offline", "--package", &package.name]))?;
@@ -109,14 +110,14 @@ fn joined(file: &str, included: &str) -> Option<String> {
 
 /// Makes all packages, unpacks them where nothing else of the repository is, and builds the program and the example from them.
 pub(crate) fn built(workspace: &Workspace) -> anyhow::Result<Counts> {
-    let packages = packages(workspace)?;
+    let (packages, others) = members(workspace)?;
     let dir = workspace.target.join("packages");
     let target = dir.join("target");
     let mut package = cargo(workspace);
     // They depend on each other, and none of them is in a registry: cargo must see them together.
     package.args(["package", "--workspace", "--no-verify", "--allow-dirty", "--locked", "--target-dir"]).arg(&target);
-    for other in others(workspace, &packages)? {
-        package.args(["--exclude", &other]);
+    for other in &others {
+        package.args(["--exclude", other]);
     }
     process::aloud(&mut package)?.check()?;
     let sources = dir.join("sources");
@@ -143,12 +144,7 @@ pub(crate) fn built(workspace: &Workspace) -> anyhow::Result<Counts> {
 /// A copy of the example that takes the crates by version, as if they were in the registry, where the unpacked ones stand in for them.
 fn example(workspace: &Workspace, packages: &[Package], sources: &Path) -> anyhow::Result<()> {
     let (from, to) = (workspace.root.join(reuse::PROJECT), sources.join("rust-reuse"));
-    for file in workspace.tracked_files()? {
-        let Some(file) = file.strip_prefix(reuse::PROJECT).map(|file| file.trim_start_matches('/')) else { continue };
-        let copy = to.join(file);
-        std::fs::create_dir_all(copy.parent().unwrap_or(&to))?;
-        std::fs::copy(from.join(file), copy)?;
-    }
+    workspace.copy_tracked(&from, &to)?;
     let manifest = std::fs::read_to_string(from.join("Cargo.toml"))?;
     let by_version: String = manifest
         .lines()
@@ -171,14 +167,6 @@ fn example(workspace: &Workspace, packages: &[Package], sources: &Path) -> anyho
     // The versions of everything else are those that are tested.
     std::fs::copy(workspace.root.join("Cargo.lock"), to.join("Cargo.lock"))?;
     Ok(())
-}
-
-/// The members of the workspace that are no packages.
-fn others(workspace: &Workspace, packages: &[Package]) -> anyhow::Result<Vec<String>> {
-    let text = process::output(cargo(workspace).args(["metadata", "--no-deps", "--locked", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&text)?;
-    let names = metadata["packages"].as_array().into_iter().flatten().filter_map(|package| package["name"].as_str());
-    Ok(names.filter(|name| !packages.iter().any(|package| package.name == *name)).map(str::to_owned).collect())
 }
 
 #[cfg(test)]

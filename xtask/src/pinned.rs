@@ -21,7 +21,7 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Counts> {
     let mut counts = Counts { passed: 0, failed: 0 };
     for release in RELEASES {
         let project = scratch.path().join(release);
-        copy(workspace, &original, &project)?;
+        workspace.copy_tracked(&original, &project)?;
         // An empty cache: what is offline comes from the one reading.
         let cache = scratch.path().join(format!("cache-{release}"));
         let run = |args: &[&str]| process::aloud(command(&kiln, &project, &cache).args(args));
@@ -47,16 +47,4 @@ fn command(kiln: &Kiln, project: &Path, cache: &Path) -> Command {
     let mut command = kiln.command();
     command.current_dir(project).arg("--cache-dir").arg(cache);
     command
-}
-
-/// Copies the tracked files of a project.
-fn copy(workspace: &Workspace, from: &Path, to: &Path) -> anyhow::Result<()> {
-    let prefix = from.strip_prefix(&workspace.root)?.to_str().context("the example has an odd name")?.to_owned() + "/";
-    for file in workspace.tracked_files()? {
-        let Some(name) = file.strip_prefix(&prefix) else { continue };
-        let target = to.join(name);
-        std::fs::create_dir_all(target.parent().context("a file lies in a directory")?)?;
-        std::fs::copy(workspace.root.join(&file), target)?;
-    }
-    Ok(())
 }

@@ -46,6 +46,18 @@ impl Workspace {
         let text = process::output(Command::new("git").current_dir(&self.root).args(["ls-files", "-z"]))?;
         Ok(text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
+
+    /// Copies the tracked files of the directory `from`, which lies in the checkout, to `to`.
+    pub(crate) fn copy_tracked(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
+        let prefix = from.strip_prefix(&self.root)?.to_str().context("the directory has an odd name")?.to_owned() + "/";
+        for file in self.tracked_files()? {
+            let Some(name) = file.strip_prefix(&prefix) else { continue };
+            let target = to.join(name);
+            std::fs::create_dir_all(target.parent().context("a file lies in a directory")?)?;
+            std::fs::copy(self.root.join(&file), target)?;
+        }
+        Ok(())
+    }
 }
 
 /// The cargo that started this program.
