@@ -239,8 +239,8 @@ fn environment_with(
     what: &str,
     finish: impl FnOnce(&Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<PathBuf> {
-    let python = complete_python()?;
     let _lock = lock(workspace)?;
+    let python = complete_python()?;
     let dir = environments(workspace).join(name);
     piece(&dir, &format!("{python:?}\n{packages:?}"), what, || {
         quiet(Command::new(&python.program).args(["-m", "venv"]).arg(&dir))?;
