@@ -16,7 +16,7 @@ use anyhow::{Context as _, bail};
 use kiln_toolchain::Catalog;
 use kiln_toolchain::make_catalog::Registry;
 
-use self::files::{Files, Made};
+use self::files::{Files, Made, wanted};
 use crate::stages::Counts;
 use crate::workspace::Workspace;
 
@@ -87,12 +87,12 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
             let releases: Vec<Release> = releases.iter().map(|text| Release::parse(text)).collect::<Result<_, _>>()?;
             let files = Files::read(workspace)?;
             let made = make(&releases)?;
-            files.with(&made)?.write(workspace)?
+            files.with(made)?.write(workspace)?
         }
         None if options.check => check(workspace, options.full)?,
         None => {
             let files = Files::read(workspace)?;
-            files.made_anew(&make(&Release::all(files.catalog()))?)?.write(workspace)?
+            wanted(make(&Release::all(files.catalog()))?)?.write(workspace)?
         }
     };
     println!("{} right, {} not", counts.passed, counts.failed);
@@ -103,7 +103,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
 pub(crate) fn check(workspace: &Workspace, full: bool) -> anyhow::Result<Counts> {
     let files = Files::read(workspace)?;
     if full {
-        return files.made_anew(&make(&Release::all(files.catalog()))?)?.compare(workspace);
+        return wanted(make(&Release::all(files.catalog()))?)?.compare(workspace);
     }
     network::with_registry(|registry| check_pins(registry, files.catalog()))
 }

@@ -60,20 +60,14 @@ impl Files {
     }
 
     /// What the files should hold with these entries in addition, or in place of those for the same version and platform.
-    pub(super) fn with(&self, made: &Made) -> anyhow::Result<Wanted> {
+    pub(super) fn with(&self, made: Made) -> anyhow::Result<Wanted> {
         let torch = merged(self.catalog.releases(), &made.torch, |release| (release.version.clone(), release.platform.clone()));
         let tvm_ffi = merged(self.catalog.tvm_ffi_releases(), &made.tvm_ffi, |release| (release.version.clone(), release.platform.clone()));
         let cuda = merged(self.catalog.cuda_toolkits(), &made.cuda, |toolkit| (toolkit.version.clone(), toolkit.platform.clone()));
         let headers = merged(self.catalog.header_libraries(), &made.headers, |library| library.name.clone());
         let mut names = self.names.clone();
-        names.extend(made.names.clone());
-        wanted(&Made { torch, tvm_ffi, cuda, headers, names })
-    }
-
-    /// What the files should hold when these entries are all there is.
-    #[expect(clippy::unused_self, reason = "the counterpart of `with`")]
-    pub(super) fn made_anew(&self, made: &Made) -> anyhow::Result<Wanted> {
-        wanted(made)
+        names.extend(made.names);
+        wanted(Made { torch, tvm_ffi, cuda, headers, names })
     }
 }
 
@@ -127,19 +121,18 @@ impl Wanted {
     }
 }
 
-/// All files, of these entries.
-fn wanted(made: &Made) -> anyhow::Result<Wanted> {
-    let Made { torch, tvm_ffi, cuda, headers, names } = made;
-    let mut names = names.clone();
+/// What the files should hold when these entries are all there is.
+pub(super) fn wanted(made: Made) -> anyhow::Result<Wanted> {
+    let Made { torch, tvm_ffi, cuda, headers, mut names } = made;
     let torch_names = torch.iter().map(|release| release.names.as_str());
     let cuda_names = cuda.iter().filter_map(|toolkit| toolkit.names.as_deref());
     let used: Vec<&str> = torch_names.chain(tvm_ffi.iter().map(|release| release.names.as_str())).chain(cuda_names).collect();
     let dir = Path::new(CATALOG);
     let mut files = BTreeMap::from([
-        (dir.join("torch.toml"), render_torch(torch).into_bytes()),
-        (dir.join("tvm-ffi.toml"), render_tvm_ffi(tvm_ffi).into_bytes()),
-        (dir.join("cuda.toml"), render_cuda(cuda).into_bytes()),
-        (dir.join("headers.toml"), render_headers(headers).into_bytes()),
+        (dir.join("torch.toml"), render_torch(&torch).into_bytes()),
+        (dir.join("tvm-ffi.toml"), render_tvm_ffi(&tvm_ffi).into_bytes()),
+        (dir.join("cuda.toml"), render_cuda(&cuda).into_bytes()),
+        (dir.join("headers.toml"), render_headers(&headers).into_bytes()),
         (PathBuf::from(MODULE), render_names(used.iter().copied()).into_bytes()),
     ]);
     for name in used {
