@@ -1,7 +1,5 @@
 //! Calling built kernels of tvm-ffi through `kiln call`: their numbers without Python, and what loads without a device.
 
-use std::path::Path;
-
 use anyhow::{Context as _, bail};
 use kiln_toolchain::Catalog;
 use serde_json::Value;
@@ -9,6 +7,8 @@ use serde_json::Value;
 use crate::build_kernels::Stage;
 use crate::kiln::Kiln;
 use crate::prove::Case;
+use crate::test_python::Which;
+use crate::workspace::file_name;
 
 /// How far a variant gets with the oldest and the newest runtime of the catalog, each with its name.
 ///
@@ -40,9 +40,8 @@ pub(crate) fn prove(kiln: &Kiln, case: &Case) -> anyhow::Result<Vec<(String, Sta
 /// The oldest and the newest release of the catalog.
 fn releases() -> anyhow::Result<[String; 2]> {
     let catalog = Catalog::embedded()?;
-    let mut here = catalog.tvm_ffi_releases().iter().filter(|release| release.platform == "linux-x86_64").map(|release| &release.version);
-    let oldest = here.next().context("the catalog has no tvm-ffi")?;
-    Ok([oldest.to_string(), here.next_back().unwrap_or(oldest).to_string()])
+    let version = |which: Which| anyhow::Ok(which.of_catalog(&catalog)?.version.to_string());
+    Ok([version(Which::Oldest)?, version(Which::Newest)?])
 }
 
 /// What a report of `kiln call` shows.
@@ -53,16 +52,12 @@ fn proven(report: &str, case: &Case) -> anyhow::Result<Stage> {
         let functions = list("functions").unwrap_or_default();
         return if functions.is_empty() { bail!("it lists no functions") } else { Ok(Stage::Loaded) };
     }
-    let Some(calls) = list("calls") else { bail!("`{}` has no tests/reference.toml", shown(&case.project)) };
+    let Some(calls) = list("calls") else { bail!("`{}` has no tests/reference.toml", file_name(&case.project)) };
     match calls.iter().filter(|call| call["ok"] == true && call["compared"] == true).count() {
         0 => bail!("nothing was compared"),
         _ if calls.iter().all(|call| call["ok"] == true) => Ok(Stage::Ran),
         _ => bail!("a call is not as expected"),
     }
-}
-
-fn shown(project: &Path) -> String {
-    crate::workspace::file_name(project)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kiln_toolchain::Catalog;
+use anyhow::Context as _;
+use kiln_toolchain::{Catalog, TvmFfiRelease};
 
 use crate::kiln::Variant;
 use crate::setup;
@@ -47,13 +48,17 @@ pub(crate) enum Which {
 impl Which {
     /// The release, with its post-release part, as packages are asked for by.
     pub(crate) fn release(self) -> anyhow::Result<String> {
-        let catalog = Catalog::embedded()?;
+        Ok(self.of_catalog(&Catalog::embedded()?)?.wheel.version().to_owned())
+    }
+
+    /// Its entry in `catalog`.
+    pub(crate) fn of_catalog(self, catalog: &Catalog) -> anyhow::Result<&TvmFfiRelease> {
         let mut here = catalog.tvm_ffi_releases().iter().filter(|release| release.platform == "linux-x86_64");
         let release = match self {
             Self::Oldest => here.next(),
             Self::Newest => here.next_back(),
         };
-        release.map(|release| release.wheel.version().to_owned()).ok_or_else(|| anyhow::anyhow!("the catalog has no tvm-ffi"))
+        release.context("the catalog has no tvm-ffi")
     }
 
     /// The name of its environment, which does not change with the catalog.
