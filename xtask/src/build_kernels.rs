@@ -165,8 +165,9 @@ fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options)
 /// Loads and runs each variant in every Python that should take it, and those of tvm-ffi through `kiln call`. The least that any of them
 /// reaches counts.
 fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &mut [Row]) -> anyhow::Result<()> {
-    let wants =
-        |python: &TestPython, row: &Row| row.reached >= Stage::Linked && is_selected_here(&row.variant) && python.takes(&row.variant);
+    let wants = |python: &TestPython, row: &Row| {
+        row.reached >= Stage::Linked && provable(&row.variant) >= Stage::Loaded && python.takes(&row.variant)
+    };
     let results: Vec<anyhow::Result<Vec<Stage>>> = std::thread::scope(|scope| {
         let rows = &*rows;
         let start = |python| {
@@ -224,13 +225,6 @@ fn provable(variant: &Variant) -> Stage {
         ("cuda", "tvm-ffi") if has_runtime => Stage::Loaded,
         _ => Stage::Linked,
     }
-}
-
-/// Whether the loader in a Python selects a variant on this machine: without torch it asks CUDA's runtime library, which is here for CUDA
-/// 13.0.
-fn is_selected_here(variant: &Variant) -> bool {
-    let has_runtime = variant.compute.as_deref().is_some_and(|cuda| cuda.starts_with("13.0"));
-    provable(variant) >= Stage::Loaded && (has_runtime || variant.framework != "tvm-ffi" || variant.backend != "cuda")
 }
 
 /// How far the build record says that a variant got.

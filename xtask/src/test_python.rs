@@ -104,11 +104,15 @@ impl TestPython {
         self.name.replace(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.', "-")
     }
 
-    /// Whether the loader should take a variant here.
+    /// Whether the loader should take a variant here: without torch it asks CUDA's runtime library, which is here for CUDA 13.0.
     pub(crate) fn takes(&self, variant: &Variant) -> bool {
+        let is_for_the_runtime = || variant.compute.as_deref().is_some_and(|cuda| cuda.starts_with("13.0"));
         match variant.framework.as_str() {
             "torch" => self.torch.as_deref().is_some_and(|release| is_for_torch(variant, release)),
-            "tvm-ffi" => self.tvm_ffi.is_some() && (variant.backend == "cuda") == self.cuda_runtime.is_some(),
+            "tvm-ffi" => match variant.backend.as_str() {
+                "cuda" => self.tvm_ffi.is_some() && self.cuda_runtime.is_some() && is_for_the_runtime(),
+                _ => self.tvm_ffi.is_some() && self.cuda_runtime.is_none(),
+            },
             _ => self.torch.is_some(),
         }
     }
@@ -178,17 +182,20 @@ mod tests {
         let both = TestPython::with_torch(PathBuf::from("/python"), "2.15.0", Some(tvm_ffi()));
         let alone = TestPython::without_torch(PathBuf::from("/python"), tvm_ffi());
         let cuda = alone.clone().with_cuda(PathBuf::from("/cuda"));
-        let takes = |framework: &str, backend: &str| {
+        let takes_of = |framework: &str, backend: &str, compute: Option<&str>| {
             let release = (framework == "torch").then(|| "2.13.0".to_owned());
             let (name, framework, backend) = (String::new(), framework.to_owned(), backend.to_owned());
-            let variant = Variant { name, backend, framework, torch: release, compute: None, preferred: true, default: true };
+            let variant =
+                Variant { name, backend, framework, torch: release, compute: compute.map(str::to_owned), preferred: true, default: true };
             [&torch, &both, &alone, &cuda].map(|python| python.takes(&variant))
         };
+        let takes = |framework: &str, backend: &str| takes_of(framework, backend, (backend == "cuda").then_some("13.0"));
         assert_eq!(takes("torch", "cpu"), [true, false, false, false]);
         assert_eq!(takes("torch-stable-abi", "cpu"), [true, true, false, false]);
         assert_eq!(takes("torch-noarch", "cuda"), [true, true, false, false]);
         assert_eq!(takes("tvm-ffi", "cpu"), [false, true, true, false]);
         assert_eq!(takes("tvm-ffi", "cuda"), [false, false, false, true]);
+        assert_eq!(takes_of("tvm-ffi", "cuda", Some("13.2")), [false; 4]);
         assert_eq!(cuda.slug(), "tvm-ffi-0.1.9--CUDA-s-runtime");
     }
 
