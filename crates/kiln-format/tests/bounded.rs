@@ -2,7 +2,7 @@
 //! the length does not end here.
 
 use kiln_format::build::{Parsed, parse};
-use kiln_format::{LineColumn, render};
+use kiln_format::{Diagnostic, Level, LineColumn, render};
 
 /// Longest text for one thing that is said, in bytes: a message, a line of the file, carets, a note and a hint.
 const LONGEST: usize = 4000;
@@ -102,6 +102,7 @@ fn more_errors_than_anybody_reads() {
         many_lines,
         format!("{HEAD}[torch]\n{keys}"),
         format!("{HEAD}{keys}[torch]\n"),
+        format!("{HEAD}[torch]\n[kernel.k]\nbackend = 'cuda'\n{keys}"),
         format!("{HEAD}[torch.stable-abi]\n{backends}"),
         format!("{HEAD}[torch]\n{kernels}"),
         "a = = 1\n".repeat(30_000),
@@ -120,9 +121,12 @@ fn more_errors_than_anybody_reads() {
     assert_eq!(parsed.errors().count(), 1000);
 }
 
-/// The text of the one error of `parsed`.
+/// The text of the one error of `parsed`, which stands behind the note that no kernel is for the backend.
 fn shown(parsed: &Parsed) -> String {
-    render(&parsed.source, &parsed.diagnostics)
+    let beside: Vec<_> = parsed.diagnostics.iter().filter(|said| said.level != Level::Error).map(|said| (said.level, said.code)).collect();
+    assert_eq!(beside, [(Level::Note, "noarch-backend")]);
+    let errors: Vec<Diagnostic> = parsed.errors().cloned().collect();
+    render(&parsed.source, &errors)
 }
 
 #[test]
@@ -130,12 +134,6 @@ fn of_a_long_line_what_stands_around_the_place() {
     let many = |count: usize, of: &str| vec![of; count].join(", ");
     let parsed = parse("build.toml", &format!("{HEAD}[torch]\nsrc = [{}, 5, {}]\n", many(500, "'a.cpp'"), many(500, "'b.cpp'")));
     insta::assert_snapshot!(shown(&parsed), @r#"
-    note[noarch-backend]: no kernel is for backend `cpu`: it gets a variant in Python only
-      --> build.toml:6:13
-      |
-    6 | backends = ['cpu']
-      |             ^^^^^
-
     error[wrong-type]: every element of this list must be a string, found an integer
       --> build.toml:8:4508
       |
@@ -147,12 +145,6 @@ fn of_a_long_line_what_stands_around_the_place() {
     assert_eq!((report.line, report.column, report.end), (8, 4508, LineColumn { line: 8, column: 4509 }));
     let parsed = parse("build.toml", &format!("{HEAD}[torch]\nsrc = [{}, '/日本語/{}']\n", many(100, "'日.cpp'"), "長".repeat(500)));
     insta::assert_snapshot!(shown(&parsed), @"
-    note[noarch-backend]: no kernel is for backend `cpu`: it gets a variant in Python only
-      --> build.toml:6:13
-      |
-    6 | backends = ['cpu']
-      |             ^^^^^
-
     error[invalid-path]: `/日本語/長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長 ... 長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長長` is an absolute path: paths are relative to the project
       --> build.toml:8:908
       |
@@ -161,12 +153,6 @@ fn of_a_long_line_what_stands_around_the_place() {
     ");
     let parsed = parse("build.toml", &format!("{HEAD}[torch]\nsrc = [{}, 5]\n", many(100, "'a.cpp'")));
     insta::assert_snapshot!(shown(&parsed), @r#"
-    note[noarch-backend]: no kernel is for backend `cpu`: it gets a variant in Python only
-      --> build.toml:6:13
-      |
-    6 | backends = ['cpu']
-      |             ^^^^^
-
     error[wrong-type]: every element of this list must be a string, found an integer
       --> build.toml:8:908
       |

@@ -21,7 +21,7 @@ pub(super) fn kernel_name<'a>(reader: &mut Reader<'a>, entry: &Entry<'a>) -> Opt
     reader.string(entry, Wanted::String, |reader, text| match KernelName::new(&text) {
         Ok(name) => Some(Spanned::new(name, text.span)),
         Err(error) => {
-            let hint = KernelName::corrected(&text).map(|name| format!("did you mean `{name}`?"));
+            let hint = KernelName::corrected(&text).map(|name| is_meant(name.as_str()));
             reader.push(Diagnostic::error(code::INVALID_NAME, text.span, error.to_string()).with_hint(hint));
             None
         }

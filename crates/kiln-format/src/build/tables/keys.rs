@@ -91,14 +91,17 @@ impl Schema {
     fn unknown_keys(&self, reader: &mut Reader<'_>, table: &Table<'_>, allowed: &[&str], is_unknown: impl Fn(&str) -> bool) {
         let free = free(table, allowed);
         for entry in table.entries.iter().filter(|entry| is_unknown(entry.key)) {
-            // Advice takes time, and beyond that nobody sees it.
-            let advice = if reader.has_said_enough() { None } else { self.advice(reader, entry, &free, allowed) };
+            let advice = self.advice(reader, entry, &free, allowed);
             reader.unknown_key(table, entry, allowed, advice);
         }
     }
 
     /// Where a key that is not in `allowed` belongs, or which of them was probably meant; those that its table lacks are `free`.
     fn advice(&self, reader: &Reader<'_>, entry: &Entry<'_>, free: &[&str], allowed: &[&str]) -> Option<String> {
+        // Advice takes time, and most of what is said from here on is not shown.
+        if reader.has_said_enough() {
+            return None;
+        }
         let key = entry.key;
         let tables = self.tables();
         let owners: Vec<&str> = tables.iter().filter(|(_, keys)| keys.contains(&key)).map(|(table, _)| table.as_str()).collect();
