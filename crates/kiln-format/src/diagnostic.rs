@@ -9,8 +9,8 @@ use crate::source::{LineColumn, SourceFile};
 use crate::span::Span;
 use crate::suggest::ends;
 
-/// Longest message, note and hint, in characters. Values are shortened where they are put into a message; this is for what slipped
-/// through.
+/// Longest message and note, in characters, and longest hint, in bytes. Values are shortened where they are put into a message; this is
+/// for what slipped through.
 const LONGEST: usize = 2000;
 
 /// Most diagnostics of one file.
