@@ -2,7 +2,7 @@
 
 mod follow;
 
-use follow::{follow_hints, says_what_to_write};
+use follow::follow_hints;
 use kiln_format::build::{Parsed, parse};
 
 /// Values of every type, and such as are nearly right for some key.
@@ -191,7 +191,7 @@ fn parsed(table: &str, key: &str, value: &str) -> Parsed {
 /// The hint of the first error about a value, without its `write`.
 fn written(table: &str, key: &str, value: &str) -> Option<String> {
     let parsed = parsed(table, key, value);
-    let error = parsed.errors().find(|error| says_what_to_write(error))?;
+    let error = parsed.errors().find(|error| error.hint.as_deref().is_some_and(|hint| hint.starts_with("write ")))?;
     error.hint.as_deref().and_then(|hint| Some(hint.strip_prefix("write `")?.strip_suffix('`')?.to_owned()))
 }
 

@@ -1,7 +1,7 @@
 //! Does what hints say, to see that it helps.
 
 use kiln_format::build::{Parsed, parse};
-use kiln_format::{Diagnostic, Level, Span};
+use kiln_format::{Diagnostic, Span};
 
 /// Follows each hint about `parsed` that names what to write, by itself, and looks whether what it was about is gone: at that place
 /// nothing as bad may be left, and no key may stand twice that did not. Gives how many hints were followed.
@@ -76,10 +76,4 @@ fn is_bare(key: &str) -> bool {
 
 fn replaced(source: &str, span: Span, by: &str) -> String {
     format!("{}{by}{}", &source[..span.start], &source[span.end..])
-}
-
-/// Whether an error has a hint that names what to write.
-#[allow(dead_code, reason = "not every test looks at single hints")]
-pub(crate) fn says_what_to_write(diagnostic: &Diagnostic) -> bool {
-    diagnostic.level == Level::Error && diagnostic.hint.as_deref().is_some_and(|hint| hint.starts_with("write "))
 }

@@ -114,7 +114,7 @@ pub fn generate(seed: u64, edition: u8, portable: bool) -> Generated {
 }
 
 /// How many portable files of an edition are held against the loader's own parser.
-pub const COMPARED: u64 = 400;
+const COMPARED: u64 = 400;
 
 /// The files of editions 4 and 5 that are held against the loader's own parser.
 pub fn compared() -> Vec<Generated> {
