@@ -506,7 +506,7 @@ pub(crate) enum ToolchainCommand {
         #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
         format: ReportFormat,
     },
-    /// Fetch releases into the store, such as `torch==2.13.0`; without an argument all that builds use by themselves
+    /// Fetch releases into the store, such as `torch==2.13.0`; without an argument those of torch and tvm-ffi that builds use by themselves
     Fetch {
         /// Releases, `torch==X.Y.Z`, `tvm-ffi==X.Y.Z` or `cuda==X.Y`
         releases: Vec<String>,

@@ -136,7 +136,7 @@ fn unknown_cuda(context: &Context<'_>, catalog: &Catalog, version: &Version) -> 
     Failure::new("unknown-cuda", format!("CUDA {version} for {} is not in the catalog", context.platform)).hint(hint)
 }
 
-/// What builds of this platform use unless they are told otherwise.
+/// The releases of torch and tvm-ffi that builds of this platform use unless they are told otherwise.
 fn all(context: &Context<'_>, catalog: &Catalog) -> Vec<Release> {
     let torch = catalog.releases().iter().filter(|release| release.platform == context.platform);
     let tvm_ffi = catalog.tvm_ffi_releases().iter().filter(|release| release.platform == context.platform);
