@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 use support::drivers::{stand_in, stand_in_libcuda};
 use support::tvm_ffi::{TvmFfi, cache, tvm_ffi};
-use support::{Deadline, Run, Sandbox};
+use support::{Deadline, Run, Sandbox, is_gone};
 
 /// The oldest and the newest release of the catalog.
 const OLDEST: &str = "0.1.9";
@@ -533,15 +533,6 @@ fn what_a_kernel_starts_goes_with_it() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let child = run.stderr.lines().find_map(|line| line.strip_prefix("forked ")).unwrap().to_owned();
     assert!(is_gone(&child), "{child} still runs");
-}
-
-/// Whether a process ends, now or in a moment.
-fn is_gone(process: &str) -> bool {
-    let status = format!("/proc/{process}/status");
-    (0..1000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        !fs::read_to_string(&status).is_ok_and(|status| !status.contains("State:\tZ"))
-    })
 }
 
 /// Ctrl-C ends the call and what was called; so does the end of the one who called.

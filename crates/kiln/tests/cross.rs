@@ -5,31 +5,17 @@
 
 mod support;
 
-use std::fs;
 use std::path::Path;
 
 use kiln_object::elf::{self, Machine};
 use support::{Run, Sandbox, shared_cache, tree};
-
-/// The sources of an example, without what was built of it.
-fn copy(from: &Path, to: &Path) {
-    let is_source = |entry: &walkdir::DirEntry| !matches!(entry.file_name().to_str(), Some(".kiln" | "build" | "__pycache__"));
-    for entry in walkdir::WalkDir::new(from).into_iter().filter_entry(is_source) {
-        let entry = entry.unwrap();
-        let place = to.join(entry.path().strip_prefix(from).unwrap());
-        match entry.file_type().is_dir() {
-            true => fs::create_dir_all(place).unwrap(),
-            false => drop(fs::copy(entry.path(), place).unwrap()),
-        }
-    }
-}
 
 /// The stable ABI: built here with the distribution's cross-compiler, against torch's headers for that processor.
 #[test]
 fn an_example_for_aarch64() {
     let sandbox = Sandbox::without_torch().with_cache(shared_cache().to_owned());
     let project = sandbox.path("rms-norm");
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-examples/rms-norm"), &project);
+    tree::copy_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-examples/rms-norm"), &project);
     let out = project.join("build");
     let mut build = sandbox.kiln(&project, &["build", "--target", "aarch64-linux", "--backend", "cpu"]);
     // It may fetch, so it sees what the caller says of indexes; the cross-compiler is no program of the sandbox.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use support::project::{ProjectBuilder, write};
 use support::tvm_ffi::build_toml;
-use support::{Deadline, Run, Sandbox, tree};
+use support::{Deadline, Run, Sandbox, is_gone, tree};
 
 const VARIANT: &str = "tvm-ffi01-cpu-x86_64-linux";
 
@@ -35,12 +35,6 @@ fn project(dir: &Path) -> PathBuf {
     dir.to_owned()
 }
 
-/// Every file of a directory, with its bytes.
-fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let files = walkdir::WalkDir::new(dir).sort_by_file_name().into_iter().map(Result::unwrap).filter(|entry| entry.file_type().is_file());
-    files.map(|entry| (entry.path().to_owned(), fs::read(entry.path()).unwrap())).collect()
-}
-
 fn stage(dir: &Path) -> String {
     let record: Value = serde_json::from_slice(&fs::read(dir.join("build/kiln-build.json")).unwrap()).unwrap();
     record["variants"][VARIANT]["proven"]["stage"].as_str().unwrap().to_owned()
@@ -52,7 +46,7 @@ fn what_does_not_load_takes_nobodys_place() {
     let dir = project(&sandbox.path("ein Kern – 核"));
     sandbox.build(&dir, &[]);
     assert_eq!(stage(&dir), "loaded");
-    let good = contents(&dir.join("build"));
+    let good = tree::files(&dir.join("build"));
 
     let missing = "void *self = dlopen(nullptr, RTLD_NOW); if (!dlsym(self, \"nobody_has_this\")) \
                    { fprintf(stderr, \"tiny: %s\\n\", dlerror()); abort(); }";
@@ -84,7 +78,7 @@ fn what_does_not_load_takes_nobodys_place() {
         }
         assert_eq!(run.reason("variant-failed")[0]["variant"], VARIANT, "{}", run.stdout);
         assert_eq!(run.reason("build-finished")[0]["success"], false);
-        assert!(contents(&dir.join("build")) == good, "{body}: what was there before has changed");
+        assert!(tree::files(&dir.join("build")) == good, "{body}: what was there before has changed");
     }
 
     // For people: the code, the variant, the kernel's own words.
@@ -175,11 +169,5 @@ fn an_interrupt_ends_a_load_that_hangs() {
     let run = Run::from(child.wait_with_output().unwrap());
     assert!(run.code == Some(130) && run.stderr.contains("the build was interrupted"), "{:?} {}", run.code, run.stderr);
     assert!(!run.stderr.contains("error[load]") && tree::extensions(&dir.join("build")).is_empty(), "{}", run.stderr);
-    let status = format!("/proc/{}/status", fs::read_to_string(&mark).unwrap());
-    let runs = || fs::read_to_string(&status).is_ok_and(|status| !status.contains("State:\tZ"));
-    let gone = (0..1000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        !runs()
-    });
-    assert!(gone, "what the kernel has started still runs");
+    assert!(is_gone(&fs::read_to_string(&mark).unwrap()), "what the kernel has started still runs");
 }

@@ -1,6 +1,5 @@
 //! A machine that has a C++ compiler and nothing of CUDA.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -12,27 +11,13 @@ use crate::support::{Sandbox, kiln_program, text};
 /// What a first build may fetch.
 const MOST: u64 = 100_000_000;
 
-fn copy(from: &Path, to: &Path) {
-    for entry in walkdir::WalkDir::new(from).into_iter().map(Result::unwrap) {
-        let to = to.join(entry.path().strip_prefix(from).unwrap());
-        if entry.file_type().is_dir() {
-            fs::create_dir_all(to).unwrap();
-        } else {
-            fs::copy(entry.path(), to).unwrap();
-        }
-    }
-}
-
 /// Toolkit, torch and all that goes with them come through a proxy that counts. That the variant loads in torch 2.12 and 2.15 without a
 /// device, registers its operators and refuses tensors of the CPU as torch does is what `cargo xtask build-kernels` proves of the example.
 #[test]
 fn a_first_build_fetches_no_more_than_it_needs() {
     let sandbox = Sandbox::without_torch();
     let dir = sandbox.path("rms-norm");
-    copy(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../kernels-examples/rms-norm"), &dir);
-    for made in ["build", ".kiln"].map(|name| dir.join(name)).iter().filter(|made| made.exists()) {
-        fs::remove_dir_all(made).unwrap();
-    }
+    tree::copy_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-examples/rms-norm"), &dir);
     let proxy = ProxyServer::start(None).unwrap();
     // The caller's way to the index, but through the proxy. One capability is as much to fetch as all of them.
     let mut command = Command::new(kiln_program());

@@ -17,20 +17,14 @@ const GEMM: &str = "#include <cutlass/cutlass.h>\n#include <cutlass/gemm/device/
       return static_cast<int>(gemm({{n, n, n}, {p, n}, {p, n}, {p, n}, {p, n}, {1.0f, 0.0f}}, nullptr, nullptr));\n\
     }\n";
 
-fn project(dependency: &str, text: &str) -> ProjectBuilder {
-    ProjectBuilder::new().for_cuda().torch("stable-abi = { cuda = \"2.11\" }").file("gpu/k.cu", text).cuda(
-        "k",
-        &["gpu/k.cu"],
-        &format!("cuda-capabilities = [\"8.0\"]\n#{dependency}"),
-    )
-}
-
 /// Writes a project whose kernel depends on a library.
 fn with(dependency: &str, text: &str, dir: &Path) -> PathBuf {
-    let project = project(dependency, text);
-    let dir = project.write(dir);
-    write(&dir, "build.toml", &project.build_toml().replace("depends = []", &format!("depends = [\"{dependency}\"]")));
-    dir
+    ProjectBuilder::new()
+        .for_cuda()
+        .torch("stable-abi = { cuda = \"2.11\" }")
+        .file("gpu/k.cu", text)
+        .cuda_with("k", &[dependency], &["gpu/k.cu"], "cuda-capabilities = [\"8.0\"]")
+        .write(dir)
 }
 
 #[test]
@@ -112,13 +106,11 @@ fn headers_that_torch_includes_are_there() {
     let sandbox = sandbox();
     let text = "#include <ATen/cuda/CUDAContext.h>\n__global__ void k() {}\n\
         void tiny_go() { k<<<1, 1, 0, at::cuda::getCurrentCUDAStream()>>>(); }\n";
-    let project = ProjectBuilder::new().for_cuda().file("gpu/k.cu", &format!("{text}{}", kept("(tiny_go != nullptr)"))).cuda(
-        "k",
-        &["gpu/k.cu"],
-        "cuda-capabilities = [\"8.0\"]",
-    );
-    let dir = project.write(&sandbox.path("project"));
-    write(&dir, "build.toml", &project.build_toml().replace("depends = []", "depends = [\"torch\"]"));
+    let dir = ProjectBuilder::new()
+        .for_cuda()
+        .file("gpu/k.cu", &format!("{text}{}", kept("(tiny_go != nullptr)")))
+        .cuda_with("k", &["torch"], &["gpu/k.cu"], "cuda-capabilities = [\"8.0\"]")
+        .write(&sandbox.path("project"));
     fetch(&dir, &ONLY);
     sandbox.build(&dir, &ONLY);
     assert_eq!(code(&extension(&dir)), ["sm_80"]);

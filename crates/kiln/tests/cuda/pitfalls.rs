@@ -61,15 +61,12 @@ fn a_launch_without_a_stream_is_told() {
     // The header gives the stream under either ABI.
     for (name, stable) in [("classic", ""), ("stable", "stable-abi = { cuda = \"2.11\" }")] {
         let text = source("k<<<1, 1, 0, kiln::current_stream(0)>>>");
-        let project = ProjectBuilder::new().for_cuda().torch(stable).file("gpu/k.cu", &text).cuda(
-            "k",
-            &["gpu/k.cu"],
-            "cuda-capabilities = [\"8.0\"]",
-        );
-        let dir = project.write(&sandbox.path(name));
-        let depends =
-            |dir: &std::path::Path| write(dir, "build.toml", &project.build_toml().replace("depends = []", "depends = [\"torch\"]"));
-        depends(&dir);
+        let dir = ProjectBuilder::new()
+            .for_cuda()
+            .torch(stable)
+            .file("gpu/k.cu", &text)
+            .cuda_with("k", &["torch"], &["gpu/k.cu"], "cuda-capabilities = [\"8.0\"]")
+            .write(&sandbox.path(name));
         fetch(&dir, &ONLY);
         let run = build(&sandbox, &dir, &[]);
         assert!(!run.stdout.contains("default-stream"), "{}", run.stdout);

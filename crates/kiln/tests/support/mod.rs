@@ -205,6 +205,15 @@ impl Deadline {
     }
 }
 
+/// Whether a process ends, now or in a moment.
+pub fn is_gone(process: &str) -> bool {
+    let status = format!("/proc/{process}/status");
+    (0..1000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !fs::read_to_string(&status).is_ok_and(|status| !status.contains("State:\tZ"))
+    })
+}
+
 /// Reads one JSON message.
 pub fn message(line: &str) -> Value {
     let value: Value = serde_json::from_str(line).unwrap_or_else(|cause| panic!("no JSON: {cause}: {line}"));

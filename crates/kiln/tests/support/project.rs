@@ -39,9 +39,8 @@ impl ProjectBuilder {
     }
 
     /// Adds a component of the cpu backend: its dependencies and sources, and other keys as lines.
-    pub fn kernel(mut self, name: &str, depends: &[&str], src: &[&str], lines: &str) -> Self {
-        self.kernels += &format!("\n[kernel.{name}]\nbackend = \"cpu\"\ndepends = {depends:?}\nsrc = {src:?}\n{lines}\n");
-        self
+    pub fn kernel(self, name: &str, depends: &[&str], src: &[&str], lines: &str) -> Self {
+        self.component("cpu", name, depends, src, lines)
     }
 
     /// The same project for cuda alone.
@@ -50,9 +49,18 @@ impl ProjectBuilder {
         self
     }
 
-    /// Adds a component of the cuda backend that uses no torch: its sources, and other keys as lines.
-    pub fn cuda(mut self, name: &str, src: &[&str], lines: &str) -> Self {
-        self.kernels += &format!("\n[kernel.{name}]\nbackend = \"cuda\"\ndepends = []\nsrc = {src:?}\n{lines}\n");
+    /// Adds a component of the cuda backend that depends on nothing: its sources, and other keys as lines.
+    pub fn cuda(self, name: &str, src: &[&str], lines: &str) -> Self {
+        self.cuda_with(name, &[], src, lines)
+    }
+
+    /// Adds a component of the cuda backend: its dependencies and sources, and other keys as lines.
+    pub fn cuda_with(self, name: &str, depends: &[&str], src: &[&str], lines: &str) -> Self {
+        self.component("cuda", name, depends, src, lines)
+    }
+
+    fn component(mut self, backend: &str, name: &str, depends: &[&str], src: &[&str], lines: &str) -> Self {
+        self.kernels += &format!("\n[kernel.{name}]\nbackend = {backend:?}\ndepends = {depends:?}\nsrc = {src:?}\n{lines}\n");
         self
     }
 

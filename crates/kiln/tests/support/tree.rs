@@ -1,4 +1,5 @@
-//! What is in a directory: bytes and modes to compare two directories, inodes and times to see whether one was touched.
+//! What is in a directory: bytes and modes to compare two directories, inodes and times to see whether one was touched. And a
+//! copy of what a project's author wrote.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,6 +37,19 @@ pub fn assert_equal(a: &Path, b: &Path) {
     assert_eq!(names(&left), names(&right), "{} and {}", a.display(), b.display());
     let differing: Vec<_> = left.iter().filter(|(name, value)| right.get(*name) != Some(value)).map(|(name, _)| name).collect();
     assert!(differing.is_empty(), "{} and {} differ in {differing:?}", a.display(), b.display());
+}
+
+/// Copies a project without what was built of it.
+pub fn copy_sources(from: &Path, to: &Path) {
+    let is_source = |entry: &walkdir::DirEntry| !matches!(entry.file_name().to_str(), Some(".kiln" | "build" | "__pycache__"));
+    for entry in walkdir::WalkDir::new(from).into_iter().filter_entry(is_source) {
+        let entry = entry.unwrap();
+        let place = to.join(entry.path().strip_prefix(from).unwrap());
+        match entry.file_type().is_dir() {
+            true => fs::create_dir_all(place).unwrap(),
+            false => drop(fs::copy(entry.path(), place).unwrap()),
+        }
+    }
 }
 
 /// The paths of the extensions below `dir`.
