@@ -40,7 +40,7 @@ pub(super) fn run(workspace: &Workspace, capabilities: Option<&str>, runs: u32) 
     println!("relu with torch/all.h, torch {TORCH}, CUDA {CUDA}, {}", capabilities.unwrap_or(DEFAULT));
     // What both share is fetched and read once before anything is timed, for one capability.
     let places = Places::ask(&kiln, &project)?;
-    fs::write(project.join("CMakeLists.txt"), cmake_lists(workspace, &places, capabilities.unwrap_or(DEFAULT))?)?;
+    fs::write(project.join("CMakeLists.txt"), cmake_lists(&places, capabilities.unwrap_or(DEFAULT)))?;
     let (mut ours, mut others) = (Vec::new(), Vec::new());
     for round in 0..runs {
         let mut both: [&mut dyn FnMut() -> anyhow::Result<()>; 2] = [
@@ -152,10 +152,17 @@ impl Places {
     }
 }
 
+/// What the other way's binding includes: Kiln's own names a function that Kiln compiles into each extension.
+const REGISTRATION: &str = r#"#pragma once
+#define CONCAT_(A, B) A##B
+#define CONCAT(A, B) CONCAT_(A, B)
+#define TORCH_LIBRARY_EXPAND(NAME, MODULE) TORCH_LIBRARY(NAME, MODULE)
+#define TORCH_LIBRARY_IMPL_EXPAND(NAME, DEVICE, MODULE) TORCH_LIBRARY_IMPL(NAME, DEVICE, MODULE)
+#define REGISTER_EXTENSION(NAME) extern "C" __attribute__((visibility("default"))) void *CONCAT(PyInit_, NAME)() { return nullptr; }
+"#;
+
 /// The project for CMake: the same sources, compilers and flags.
-fn cmake_lists(workspace: &Workspace, places: &Places, capabilities: &str) -> anyhow::Result<String> {
-    let registration = workspace.root.join("crates/kiln-backend/src/registration.h");
-    ensure!(registration.is_file(), "no `{}`", registration.display());
+fn cmake_lists(places: &Places, capabilities: &str) -> String {
     let gencode = capabilities.split(',').map(|capability| {
         let (number, ptx) = capability.strip_suffix("+PTX").map_or((capability, false), |number| (number, true));
         let number = number.replace('.', "");
@@ -176,13 +183,13 @@ fn cmake_lists(workspace: &Workspace, places: &Places, capabilities: &str) -> an
     ];
     let suppressed = suppressed.map(|name| format!("-Xcudafe --diag_suppress={name}")).join(" ");
     let of_device = defines.split(' ').map(|define| format!("-D{define}")).collect::<Vec<_>>().join(" ");
-    Ok(format!(
+    format!(
         r#"cmake_minimum_required(VERSION 3.26)
 project(relu LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-configure_file("{registration}" "${{CMAKE_BINARY_DIR}}/registration.h" COPYONLY)
+file(WRITE "${{CMAKE_BINARY_DIR}}/registration.h" [[{REGISTRATION}]])
 set(RELU_DEFINES {defines})
 set(RELU_OBJECT "${{CMAKE_BINARY_DIR}}/relu_cuda.o")
 add_custom_command(OUTPUT "${{RELU_OBJECT}}"
@@ -199,10 +206,9 @@ target_compile_definitions(relu PRIVATE ${{RELU_DEFINES}})
 target_include_directories(relu PRIVATE torch-ext relu_common "${{CMAKE_BINARY_DIR}}")
 target_include_directories(relu SYSTEM PRIVATE "{torch}" "{torch}/torch/csrc/api/include" "{toolkit}/include" "{toolkit}/include/cccl")
 "#,
-        registration = registration.display(),
         nvcc = nvcc.display(),
         toolkit = toolkit.display(),
         torch = torch.display(),
         gencode_flags = gencode.replace(' ', "\" \""),
-    ))
+    )
 }
