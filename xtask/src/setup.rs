@@ -221,9 +221,9 @@ pub(crate) fn oracles(workspace: &Workspace) -> anyhow::Result<PathBuf> {
 }
 
 /// The launcher that tests put in front of compilers.
-fn sccache(workspace: &Workspace) -> anyhow::Result<()> {
+pub(crate) fn sccache(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let tried = |dir: &Path| quiet(Command::new(dir.join("bin/sccache")).arg("--version"));
-    environment_with(workspace, "sccache", &[SCCACHE], "sccache", tried).map(drop)
+    Ok(environment_with(workspace, "sccache", &[SCCACHE], "sccache", tried)?.join("bin/sccache"))
 }
 
 /// The other way to build, for comparisons: the directory of the programs `cmake` and `ninja`.

@@ -14,6 +14,9 @@ Written by `cargo xtask bench performance`, which anyone can run again. Kiln and
 same compiler, in turns and in one run; each number is a median. The ratio is that of the pairs, and says more than the times, which are
 those of one machine. Above 1, Kiln is faster.
 
+After an edit, ninja compiles what has changed and links. Kiln also compiles the binding again, because an extension of a project without
+git is named after its sources; it links against the floor, and checks what it has linked.
+
 ";
 
 /// Runs every suite and writes the page.

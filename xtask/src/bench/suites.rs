@@ -29,13 +29,15 @@ pub(super) enum Suite {
     Share,
     /// 20 units from nothing; Kiln with the cache of an earlier build in another directory
     Warm,
+    /// 20 units, what was built removed; Kiln's cache beside sccache's, both warm
+    Rebuilt,
     /// Compilers of 250 MiB, with memory for nine and for one: Kiln beside itself
     Memory,
 }
 
 impl Suite {
     /// Every suite, in the order of the report.
-    pub(super) const ALL: [Self; 6] = [Self::Noop, Self::Edit, Self::Header, Self::Share, Self::Warm, Self::Memory];
+    pub(super) const ALL: [Self; 7] = [Self::Noop, Self::Edit, Self::Header, Self::Share, Self::Warm, Self::Rebuilt, Self::Memory];
 
     /// What it shows, in a few words.
     pub(super) fn title(self) -> &'static str {
@@ -45,6 +47,7 @@ impl Suite {
             Self::Header => "a header of 5 of 50 units",
             Self::Share => "from nothing, 5 torch releases, 20 units without torch",
             Self::Warm => "a fresh clone, 20 units; Kiln's cache is warm",
+            Self::Rebuilt => "what was built removed, 20 units; both caches are warm, the other is sccache's",
             Self::Memory => "compilers of 250 MiB: memory for nine, beside memory for one",
         }
     }
@@ -57,6 +60,7 @@ impl Suite {
             Self::Header => bench.edited(runs, Generated::edit_header),
             Self::Share => bench.share(runs),
             Self::Warm => bench.warm(runs),
+            Self::Rebuilt => bench.rebuilt(runs),
             Self::Memory => memory::run(bench, runs),
         }
     }
@@ -66,13 +70,19 @@ impl Suite {
 pub(super) struct Bench {
     kiln: Kiln,
     tools: PathBuf,
+    sccache: PathBuf,
     scratch: tempfile::TempDir,
 }
 
 impl Bench {
     /// Builds Kiln as it is installed, and sets up the others.
     pub(super) fn new(workspace: &Workspace) -> anyhow::Result<Self> {
-        Ok(Self { kiln: Kiln::build_optimized(workspace)?, tools: setup::cmake(workspace)?, scratch: tempfile::tempdir()? })
+        Ok(Self {
+            kiln: Kiln::build_optimized(workspace)?,
+            tools: setup::cmake(workspace)?,
+            sccache: setup::sccache(workspace)?,
+            scratch: tempfile::tempdir()?,
+        })
     }
 
     /// A project below the scratch directory, new.
@@ -201,6 +211,52 @@ impl Bench {
             ..Self::side("cmake, ninja", again(Self::sequence(&commands)))
         };
         measure(&ours, &others, runs)
+    }
+
+    fn rebuilt(&self, runs: u32) -> anyhow::Result<Measured> {
+        let project = self.project("rebuilt", 20, false)?;
+        let dir = self.scratch.path().join("sccache");
+        fs::create_dir_all(&dir)?;
+        let server = SccacheServer { program: self.sccache.clone(), dir };
+        let mut configure = self.configure(&project.dir, "ninja");
+        configure.arg(format!("-DCMAKE_CXX_COMPILER_LAUNCHER={}", self.sccache.display()));
+        let mut commands = [configure, self.ninja(&project.dir, "ninja")];
+        commands.iter_mut().for_each(|command| server.lead(command));
+        let args = ["--torch", "2.13"];
+        // Both caches know all units before anything is timed.
+        process::output(&mut self.build(&project.dir, &args))?;
+        process::output(&mut Self::sequence(&commands))?;
+        let ours = Side {
+            prepare: Some(wipe(&project.dir, [".kiln", "build"].map(str::to_owned).to_vec())),
+            ..Self::side("kiln build", again(self.build(&project.dir, &args)))
+        };
+        let others = Side {
+            prepare: Some(wipe(&project.dir, vec!["ninja".to_owned()])),
+            ..Self::side("cmake, ninja, sccache", again(Self::sequence(&commands)))
+        };
+        measure(&ours, &others, runs)
+    }
+}
+
+/// The server of sccache that works in a directory of its own, stopped in the end.
+struct SccacheServer {
+    program: PathBuf,
+    dir: PathBuf,
+}
+
+impl SccacheServer {
+    /// Leads a command's programs to this server.
+    fn lead(&self, command: &mut Command) {
+        command.env("SCCACHE_DIR", self.dir.join("objects")).env("SCCACHE_SERVER_UDS", self.dir.join("server"));
+    }
+}
+
+impl Drop for SccacheServer {
+    fn drop(&mut self) {
+        let mut stop = Command::new(&self.program);
+        self.lead(stop.arg("--stop-server"));
+        // One that never started has nothing to stop.
+        drop(stop.output());
     }
 }
 
