@@ -66,8 +66,8 @@ pub use error::Error;
 pub use event::{FetchEvent, FetchSink};
 #[cfg(feature = "wheels")]
 pub use http::{
-    AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Netrc, Pieces, Proxies, Request, Response, RetryPolicy, Slowest, Transport,
-    Trust, UreqTransport,
+    AgentOptions, Headers, HttpError, HttpFault, IndexUrl, Netrc, Pieces, Proxies, ProxyTrouble, Request, Response, RetryPolicy, Slowest,
+    Transport, Trust, UreqTransport,
 };
 pub use launcher::{Launcher, LauncherError};
 pub use names::{

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::Bench;
 use kiln_test_server::{Fault, Target};
-use kiln_toolchain::{AgentOptions, HttpFault, Proxies, Request, Transport, Trust, UreqTransport};
+use kiln_toolchain::{AgentOptions, HttpFault, Proxies, ProxyTrouble, Request, Transport, Trust, UreqTransport};
 
 /// Makes a bench, spoils it, fetches; gives the message and the events.
 fn failing(spoil: impl FnOnce(&mut Bench)) -> String {
@@ -416,7 +416,8 @@ fn only_the_given_proxy_is_used() {
     let url = format!("{}torch/", bench.index).parse().unwrap();
     let request = Request::new(url);
     let error = UreqTransport::new(&options).unwrap().get(&request).unwrap_err();
-    assert_eq!(error.fault, HttpFault::Connection("the connection was refused".to_owned()));
+    let trouble = ProxyTrouble::Refused;
+    assert_eq!(error.fault, HttpFault::Proxy { proxy: "127.0.0.1:9".to_owned(), trouble });
     let options = AgentOptions { proxies: Proxies::all("nonsense://me:secret@host:1"), ..AgentOptions::default() };
     insta::assert_snapshot!(UreqTransport::new(&options).unwrap_err().to_string(), @"the proxy `host:1` cannot be used: it is not of the form `http://host:port`");
     let options = AgentOptions { trust: Trust { extra: vec!["/nonexistent/ca.pem".into()] }, ..AgentOptions::default() };

@@ -278,6 +278,20 @@ fn proxies_as_people_write_them() {
     let gone = bench.fetch().unwrap_err().to_string();
     bench.proxies = Proxies::all(&web.url().replace("http://", "http://pu:hush@"));
     let none = bench.fetch().unwrap_err().to_string();
-    assert!(!gone.contains("hush") && !none.contains("hush"), "{gone} {none}");
+    assert!(gone.ends_with("the proxy `127.0.0.1:1` refused the connection"), "{gone}");
+    let address = web.url().replace("http://", "");
+    assert!(none.contains(&format!("the proxy `{address}`")), "{none}");
+    // A proxy that says why: to nobody without a password, or because it cannot reach the server itself.
+    for status in [403, 407, 502, 503] {
+        let refusing = Server::start(0, None, Box::new(move |_: &Request| Response::new(status, "no"))).unwrap();
+        bench.proxies = Proxies::all(&refusing.url().replace("http://", "http://pu:hush@"));
+        let error = bench.fetch().unwrap_err().to_string();
+        let proxy = refusing.url().replace("http://", "");
+        assert!(error.ends_with(&format!("the proxy `{proxy}` answered {status}")) && !error.contains("hush"), "{error}");
+    }
+    bench.proxies = Proxies::all("http://pu:hush@no-such-host.invalid:1");
+    let unknown = bench.fetch().unwrap_err().to_string();
+    assert!(unknown.contains("the proxy `no-such-host.invalid:1`"), "{unknown}");
+    assert!(!gone.contains("hush") && !none.contains("hush") && !unknown.contains("hush"), "{gone} {none} {unknown}");
     bench.assert_clean();
 }

@@ -157,7 +157,8 @@ impl Project {
         if let Some(text) = read_text(&dir.join(settings_file::FILE_NAME), &shown(settings_file::FILE_NAME))? {
             let (read, diagnostics) = settings_file::parse(&text);
             settings = read;
-            kiln_toml = Some(Remarks { source: Arc::new(SourceFile::new(shown(settings_file::FILE_NAME), text)), diagnostics });
+            let source = SourceFile::new(shown(settings_file::FILE_NAME), settings_file::without_tokens(&text));
+            kiln_toml = Some(Remarks { source: Arc::new(source), diagnostics });
         }
         let mut build_toml = Remarks { source: parsed.source, diagnostics: parsed.diagnostics };
         let mut build = parsed.build;

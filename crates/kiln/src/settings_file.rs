@@ -68,6 +68,81 @@ pub fn parse(text: &str) -> (Settings, Vec<Diagnostic>) {
     (settings, first_of_many(diagnostics))
 }
 
+/// `text` as excerpts of it may show it: of an address that stands for an index, what may be a token is hidden behind stars, one for
+/// each byte. Where users and queries stand, excerpts themselves hide them; a token may stand where the scheme or a port should be,
+/// in a path, or alone.
+pub fn without_tokens(text: &str) -> String {
+    text.split_inclusive('\n').map(line_without_tokens).collect()
+}
+
+fn line_without_tokens(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, quote, value, after)) = quoted(rest) {
+        out.push_str(before);
+        out.push(quote);
+        // One that was to be a path, and is worth showing for that.
+        let is_path = || {
+            let has_colon = value.contains([':', '@', '?']);
+            (value.contains('/') && !has_colon) || IndexUrl::parse_in(value, Path::new("/")).is_ok_and(|url| url.local().is_some())
+        };
+        if names_an_index(before) && !is_path() {
+            out.push_str(&address_without_tokens(value))
+        } else {
+            out.push_str(value)
+        }
+        rest = match after.strip_prefix(quote) {
+            Some(after) => {
+                out.push(quote);
+                after
+            }
+            None => after,
+        };
+    }
+    out + rest
+}
+
+/// What stands before the next string of a line, its quote, what is in it (without the closing quote, if there is one), and the rest.
+fn quoted(line: &str) -> Option<(&str, char, &str, &str)> {
+    let at = line.find(['"', '\''])?;
+    let (before, rest) = line.split_at(at);
+    let quote = rest.chars().next()?;
+    let inside = rest.get(1..)?;
+    let end = inside.find(quote).unwrap_or_else(|| inside.trim_end_matches(['\r', '\n']).len());
+    let (value, after) = inside.split_at(end);
+    Some((before, quote, value, after))
+}
+
+/// Whether the text before a value ends with the key of an index.
+fn names_an_index(before: &str) -> bool {
+    let key = before.trim_end().strip_suffix('=').unwrap_or_default().trim_end().trim_end_matches(['"', '\'']);
+    KEYS.iter().filter(|(table, _)| *table == "index").any(|(_, name)| {
+        let ahead = key.strip_suffix(name);
+        ahead.is_some_and(|ahead| !ahead.ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_'))
+    })
+}
+
+/// An address with stars for all but its scheme, its slashes and what excerpts hide by themselves; of one that is whole, for the token of
+/// its path alone.
+fn address_without_tokens(value: &str) -> String {
+    let stars = |text: &str| "*".repeat(text.len());
+    match (value.split_once("://"), IndexUrl::parse(value)) {
+        (Some((scheme, rest)), Ok(_)) => match rest.split_once("/t/") {
+            Some((before, token)) => format!("{scheme}://{before}/t/{}", stars(token)),
+            None => value.to_owned(),
+        },
+        (Some((scheme @ ("https" | "http" | "ftp"), rest)), Err(_)) => {
+            // The host is worth showing; behind it, a colon may stand before something else than a port.
+            let host = rest.rfind('@').map_or(0, |at| at + 1);
+            let end = rest.get(host..).and_then(|rest| rest.find([':', '/', '?', '#'])).map_or(rest.len(), |at| host + at);
+            let (shown, behind) = rest.split_at(end);
+            let hidden = behind.starts_with(':') || behind.contains("/t/");
+            format!("{scheme}://{shown}{}", if hidden { stars(behind) } else { behind.to_owned() })
+        }
+        _ => stars(value),
+    }
+}
+
 fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
     let mut settings = Settings::default();
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -297,6 +372,28 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_a_token_is_hidden() {
+        for (line, shown) in [
+            ("url = \"ghp-x:abc\" # here", "url = \"*********\" # here"),
+            ("torch='somebody@host/simple' unknown", "torch='********************' unknown"),
+            ("index = { url = \"ghp://host\", torch = \"./wheels\" }", "index = { url = \"**********\", torch = \"./wheels\" }"),
+            ("index.\"url\" = \"ü:x", "index.\"url\" = \"****"),
+            ("url = \"https://us@host:tok/simple\"", "url = \"https://us@host***********\""),
+            ("url = \"https://host/t/tok/simple\"", "url = \"https://host/t/**********\""),
+            ("url = \"ftp://us@host/simple\"", "url = \"ftp://us@host/simple\""),
+            (
+                "url = \"https://host/simple\"\nurl2 = \"a:b\"\ncxx = \"g++\"",
+                "url = \"https://host/simple\"\nurl2 = \"a:b\"\ncxx = \"g++\"",
+            ),
+            ("url = \"/srv/wheels\"", "url = \"/srv/wheels\""),
+            ("url = \"mirror/simple\"", "url = \"mirror/simple\""),
+            ("url = \"ghp_abc\"", "url = \"*******\""),
+        ] {
+            assert_eq!(without_tokens(line), shown);
+        }
+    }
+
+    #[test]
     fn no_toml() {
         let (_, diagnostics) = parse("[index\nurl = x");
         assert!(!diagnostics.is_empty() && diagnostics.iter().all(|d| d.code == "syntax" && d.span.is_some()));
@@ -305,6 +402,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_hidden_keeps_its_length(text in "(url|torch|=|\"|'|\n|:|://|https|@|/t/|ü|a){0,20}") {
+            prop_assert_eq!(without_tokens(&text).len(), text.len());
+        }
+
         #[test]
         fn every_place_is_inside_the_text(text in "([a-z]{5,6}|[\\[\\].=\"\n1]){0,20}") {
             for diagnostic in parse(&text).1 {

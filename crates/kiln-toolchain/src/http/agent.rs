@@ -7,7 +7,7 @@ use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 use super::proxy::shown_proxy;
-use super::{Headers, HttpError, HttpFault, Proxies, Request, Response, Transport, Trust};
+use super::{Headers, HttpError, HttpFault, Proxies, ProxyTrouble, Request, Response, Transport, Trust};
 use crate::error::Error;
 
 /// What a transport needs to know.
@@ -70,16 +70,20 @@ impl UreqTransport {
         Ok(Self { direct: agent(None), http: proxied(http)?, https: proxied(https)?, proxies: options.proxies.clone() })
     }
 
-    /// The way to `url`.
-    fn agent(&self, url: &url::Url) -> &Agent {
-        let proxied = if url.scheme() == "https" { &self.https } else { &self.http };
-        proxied.as_ref().filter(|_| !self.proxies.exempts(url)).unwrap_or(&self.direct)
+    /// The way to `url`, and the proxy on it.
+    fn way(&self, url: &url::Url) -> (&Agent, Option<&str>) {
+        let Proxies { http, https, .. } = &self.proxies;
+        let (agent, proxy) = if url.scheme() == "https" { (&self.https, https) } else { (&self.http, http) };
+        match agent.as_ref().filter(|_| !self.proxies.exempts(url)) {
+            Some(agent) => (agent, proxy.as_deref()),
+            None => (&self.direct, None),
+        }
     }
 }
 
 /// A proxy setting as ureq wants it.
 fn parsed(text: &str) -> Result<ureq::Proxy, Error> {
-    let wrong = |reason: &str| Error::Proxy { proxy: shown_proxy(text).to_owned(), reason: reason.to_owned() };
+    let wrong = |reason: &str| Error::Proxy { proxy: shown_proxy(text), reason: reason.to_owned() };
     let proxy = ureq::Proxy::new(text).map_err(|_| wrong("it is not of the form `http://host:port`"))?;
     match proxy.protocol() {
         ureq::ProxyProtocol::Http | ureq::ProxyProtocol::Https => Ok(proxy),
@@ -89,7 +93,8 @@ fn parsed(text: &str) -> Result<ureq::Proxy, Error> {
 
 impl Transport for UreqTransport {
     fn get(&self, request: &Request) -> Result<Response, HttpError> {
-        let mut call = self.agent(&request.url).get(request.url.as_str());
+        let (agent, proxy) = self.way(&request.url);
+        let mut call = agent.get(request.url.as_str());
         if request.gzip {
             call = call.header("Accept-Encoding", "gzip");
         }
@@ -105,7 +110,7 @@ impl Transport for UreqTransport {
         if let Some(authorization) = &request.authorization {
             call = call.header("Authorization", authorization);
         }
-        let answer = call.call().map_err(|cause| fault(cause).at(&request.url))?;
+        let answer = call.call().map_err(|cause| fault(cause, proxy.map(shown_proxy)).at(&request.url))?;
         let text = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let headers = Headers {
             content_type: text("content-type"),
@@ -121,21 +126,31 @@ impl Transport for UreqTransport {
     }
 }
 
-/// Sorts ureq's errors into ours.
-fn fault(cause: ureq::Error) -> HttpFault {
+/// Sorts ureq's errors into ours. `proxy` is the one that the request was to go through: every connection is one to it.
+fn fault(cause: ureq::Error, proxy: Option<String>) -> HttpFault {
+    let of_proxy = |trouble| proxy.clone().map(|proxy| HttpFault::Proxy { proxy, trouble });
+    let connection = |reason: String| {
+        HttpFault::Connection(proxy.as_ref().map_or(reason.clone(), |proxy| format!("{reason} (through the proxy `{proxy}`)")))
+    };
     match cause {
         ureq::Error::Timeout(_) => HttpFault::Stalled,
-        ureq::Error::HostNotFound => HttpFault::Connection("the host is not known".to_owned()),
+        ureq::Error::HostNotFound => of_proxy(ProxyTrouble::Unknown).unwrap_or_else(|| connection("the host is not known".to_owned())),
         ureq::Error::Io(cause) if cause.kind() == io::ErrorKind::TimedOut => HttpFault::Stalled,
         ureq::Error::Io(cause) => match cause.get_ref().map(ToString::to_string) {
             // The handshake's errors come wrapped into those of the connection.
             Some(reason) if cause.kind() == io::ErrorKind::InvalidData => HttpFault::Tls(reason),
-            _ => HttpFault::Connection(plain(&cause)),
+            _ if cause.kind() == io::ErrorKind::ConnectionRefused => {
+                of_proxy(ProxyTrouble::Refused).unwrap_or_else(|| connection(plain(&cause)))
+            }
+            _ => connection(plain(&cause)),
         },
         ureq::Error::Rustls(cause) => HttpFault::Tls(cause.to_string()),
         ureq::Error::Tls(reason) => HttpFault::Tls(reason.to_owned()),
-        ureq::Error::ConnectionFailed => HttpFault::Connection("no connection".to_owned()),
-        ureq::Error::ConnectProxyFailed(reason) => HttpFault::Proxy(status_in(&reason)),
+        ureq::Error::ConnectionFailed => connection("no connection".to_owned()),
+        ureq::Error::ConnectProxyFailed(reason) => {
+            let trouble = status_in(&reason).map_or(ProxyTrouble::NoAnswer, ProxyTrouble::Status);
+            HttpFault::Proxy { proxy: proxy.unwrap_or_default(), trouble }
+        }
         other => HttpFault::Protocol(other.to_string()),
     }
 }

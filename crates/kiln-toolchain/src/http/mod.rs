@@ -154,12 +154,34 @@ pub enum HttpFault {
     /// The network may not be used.
     #[error("`--offline` forbids to fetch it")]
     Offline,
-    /// The proxy did not let us through. Holds its status, where it is known.
-    #[error("the proxy {}", .0.map_or_else(|| "refused".to_owned(), |status| format!("answered {status}")))]
-    Proxy(Option<u16>),
+    /// The proxy did not let us through.
+    #[error("the proxy `{proxy}` {trouble}")]
+    Proxy {
+        /// Its host and port.
+        proxy: String,
+        /// What is the matter with it.
+        trouble: ProxyTrouble,
+    },
     /// The answer makes no sense. Holds what is wrong with it.
     #[error("{0}")]
     Protocol(String),
+}
+
+/// What is the matter with a proxy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProxyTrouble {
+    /// It answered with this status.
+    #[error("answered {0}")]
+    Status(u16),
+    /// It gave no answer that a proxy would give.
+    #[error("gave no answer that makes sense")]
+    NoAnswer,
+    /// There is no way to it.
+    #[error("refused the connection")]
+    Refused,
+    /// Nobody knows it.
+    #[error("is not known: no host has this name")]
+    Unknown,
 }
 
 impl HttpFault {
@@ -177,7 +199,8 @@ impl HttpFault {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connection(_) | Self::Stalled | Self::Slow | Self::Truncated { .. } => true,
-            Self::Proxy(status) => status.is_none_or(|status| status >= 500),
+            Self::Proxy { trouble: ProxyTrouble::Status(status), .. } => *status >= 500,
+            Self::Proxy { .. } => true,
             Self::Status(status) => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
             Self::Tls(_) | Self::Changed(_) | Self::Short(_) | Self::Local(_) | Self::Unkept(..) | Self::Offline | Self::Protocol(_) => {
                 false
@@ -196,11 +219,13 @@ impl HttpFault {
             Self::Tls(_) => "certificates beside the system's can be given with `SSL_CERT_FILE` or pip's `cert` setting",
             Self::Status(401) => "the server wants credentials: they may stand in netrc, or in the index URL",
             Self::Status(403) => "the server does not let everybody have this: credentials may stand in netrc, or in the index URL",
-            Self::Status(407) | Self::Proxy(Some(407)) => "the proxy wants credentials: they may stand in its URL",
+            Self::Status(407) | Self::Proxy { trouble: ProxyTrouble::Status(407), .. } => {
+                "the proxy wants credentials: they may stand in its URL"
+            }
             Self::Connection(_) | Self::Stalled | Self::Slow | Self::Truncated { .. } => {
                 "is the network up, and is the index the right one? another can be given with `--index URL`"
             }
-            Self::Proxy(_) => "hosts that are reached without the proxy can be listed in `no_proxy`",
+            Self::Proxy { .. } => "hosts that are reached without the proxy can be listed in `no_proxy`",
             Self::Status(500..) => "the server is in trouble: try again later, or give another index with `--index URL`",
             _ => return None,
         };

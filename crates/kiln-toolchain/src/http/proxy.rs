@@ -20,7 +20,7 @@ pub struct Proxies {
 
 impl fmt::Debug for Proxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |proxy: &Option<String>| proxy.as_deref().map(|proxy| shown_proxy(proxy).to_owned());
+        let shown = |proxy: &Option<String>| proxy.as_deref().map(shown_proxy);
         f.debug_struct("Proxies")
             .field("http", &shown(&self.http))
             .field("https", &shown(&self.https))
@@ -103,9 +103,17 @@ fn contains(network: IpAddr, bits: u32, address: IpAddr) -> bool {
     bits <= width && (network ^ address).checked_shr(width - bits).unwrap_or(0) == 0
 }
 
-/// A proxy setting without what may be a password.
-pub(super) fn shown_proxy(text: &str) -> &str {
-    text.rsplit_once('@').map_or(text, |(_, host)| host)
+/// A proxy setting as it may be shown: its host, and its port where it names one. Of a setting that is no address nothing is shown.
+pub(super) fn shown_proxy(text: &str) -> String {
+    let text = text.trim();
+    let address = [text.to_owned(), format!("http://{text}")].into_iter().find_map(|text| Url::parse(&text).ok().filter(Url::has_host));
+    let Some((address, host)) = address.as_ref().and_then(|address| Some((address, address.host_str()?))) else {
+        return "***".to_owned();
+    };
+    match address.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +136,22 @@ mod tests {
         assert_eq!(shown(&[("ALL_PROXY", "a"), ("https_proxy", "")]), "a  ");
         assert_eq!(shown(&[("HTTP_PROXY", "a"), ("REQUEST_METHOD", "GET")]), "  ");
         assert!(!format!("{:?}", of(&[("ALL_PROXY", "http://me:secret@host:1")])).contains("secret"));
+    }
+
+    #[test]
+    fn a_proxy_is_shown_by_its_host() {
+        for (text, shown) in [
+            ("http://pu:hush@proxy.example:3128/hush?hush", "proxy.example:3128"),
+            ("pu:hush@proxy.example:3128", "proxy.example:3128"),
+            ("proxy.example", "proxy.example"),
+            ("127.0.0.1:9", "127.0.0.1:9"),
+            ("socks5://hush@[::1]:1080", "[::1]:1080"),
+            ("hush:hush", "***"),
+            ("http://pu:hush", "***"),
+            ("", "***"),
+        ] {
+            assert_eq!(shown_proxy(text), shown, "{text}");
+        }
     }
 
     #[test]

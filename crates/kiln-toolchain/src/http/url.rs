@@ -7,15 +7,28 @@ use url::Url;
 
 use super::credentials::Login;
 
-/// An address as it may be shown: without user information, query and fragment.
+/// An address as it may be shown: without user information, query and fragment, and without the token of a path such as
+/// `/t/TOKEN/simple`, in which some servers take one.
 pub(crate) fn redacted(url: &Url) -> String {
     let mut shown = url.clone();
+    if let Some(path) = without_token(url.path()) {
+        shown.set_path(&path);
+    }
     // Neither call fails for an address with a host; without one there is nothing to hide.
     let _ = shown.set_username("");
     let _ = shown.set_password(None);
     shown.set_query(None);
     shown.set_fragment(None);
     shown.into()
+}
+
+/// The path with stars for what follows the first directory `t`; none when there is nothing to hide.
+fn without_token(path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    let at = parts.iter().position(|part| *part == "t")? + 1;
+    let token = parts.get_mut(at).filter(|part| !part.is_empty())?;
+    *token = "***";
+    Some(parts.join("/"))
 }
 
 /// The address of a package index, with its credentials set apart: a server's, or a directory of this machine.
@@ -62,7 +75,7 @@ impl IndexUrl {
                 return Ok(Self { url: directory(url), login: None });
             }
             "http" | "https" => {}
-            other => return Err(format!("`{other}:` addresses are not supported, only `https:`, `http:` and `file:`")),
+            other => return Err(unsupported(other)),
         }
         if !url.has_host() {
             return Err("it names no host".to_owned());
@@ -101,6 +114,16 @@ impl IndexUrl {
     pub(crate) fn login(&self) -> Option<&Login> {
         self.login.as_ref()
     }
+}
+
+/// Why an address with this scheme is none. What stands before a colon may also be the name of a user, or a token, which is not shown.
+fn unsupported(scheme: &str) -> String {
+    const KNOWN: [&str; 10] = ["ftp", "ftps", "sftp", "scp", "ssh", "git", "s3", "gs", "data", "socks5"];
+    let only = "only `https:`, `http:` and `file:`";
+    if KNOWN.contains(&scheme) {
+        return format!("`{scheme}:` addresses are not supported, {only}");
+    }
+    format!("what stands before its first colon is no scheme that is supported: {only}")
 }
 
 /// With a slash at the end, so that names can be joined to it; pages (`.html`) are left alone.
@@ -155,6 +178,38 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_a_token_is_never_quoted() {
+        for text in [
+            "ghp-hush:abc",
+            "hush:x-oauth-basic@host/simple",
+            "hush@host/simple",
+            "hush:/simple",
+            "ghp-hush://host/simple",
+            "https://host:hush/simple",
+            "https://hu%sh@hush host/",
+            "//hush@host/simple",
+            "file://hush@host/simple",
+        ] {
+            let reason = IndexUrl::parse(text).unwrap_err();
+            assert!(!reason.contains("hush"), "{text}: {reason}");
+        }
+        for text in [
+            "https://hush@host/simple",
+            "https:hush@host/simple",
+            "https:/hush:@host/simple",
+            "https://:hush@host/simple",
+            "https://host/t/hush/simple?token=hush#hush",
+            "https://host/conda/t/hush/",
+        ] {
+            let index = IndexUrl::parse(text).unwrap();
+            let file = redacted(&index.url().join("torch/torch.whl?sig=hush").unwrap());
+            let shown = format!("{index} {} {file}", index.server());
+            assert!(!shown.contains("hush") && shown.contains("https://host/"), "{text}: {shown}");
+        }
+        assert_eq!(IndexUrl::parse("https://host/t").unwrap().to_string(), "https://host/t/");
+    }
+
+    #[test]
     fn directories_and_pages() {
         let shown = |text: &str, base: &str| {
             let index = IndexUrl::parse_in(text, Path::new(base)).unwrap();
@@ -180,7 +235,7 @@ mod tests {
     #[test]
     fn what_is_no_index_address_is_refused_without_being_quoted() {
         insta::assert_snapshot!(["me:secret@host", "simple", "./wheels", "file://host/share"].map(|text| IndexUrl::parse(text).unwrap_err()).join("\n"), @r"
-        `me:` addresses are not supported, only `https:`, `http:` and `file:`
+        what stands before its first colon is no scheme that is supported: only `https:`, `http:` and `file:`
         it begins neither with `https://`, `http://` or `file://` nor, as a path, with `/`, `./` or `../`
         it is a relative path where none can be meant
         it is no path on this machine

@@ -107,7 +107,7 @@ fn passwords_of_proxies_are_never_shown() {
         place.env("KILN_INDEX_URL", &index).env("http_proxy", &address).env("ALL_PROXY", &address);
         let said = keeps_quiet(&place);
         assert_eq!(said.contains("Added torch 2.16.0 (linux-x86_64)"), passes, "{said}");
-        assert_eq!(said.contains("the proxy answered 407"), !passes, "{said}");
+        assert_eq!(said.contains("the proxy `127.0.0.1:[port]` answered 407"), !passes, "{said}");
         assert_eq!(place.path("relu/kiln.lock").exists(), passes);
         assert!(!proxy.tunnels().is_empty());
     }
@@ -120,6 +120,10 @@ fn settings_that_are_wrong_are_not_quoted() {
         "[index]\nurl = \"ftp://us:hush-index@host/simple?token=hush-query\"\n",
         "[index]\nurl = \"https://us:hush-index@host/simple\" unknown\n",
         "index = { url = \"https://us:hush-index@host/simple?token=hush-query\", other = 1 }\n",
+        "[index]\ntorch = \"ghp-hush:abc\"\n",
+        "[index]\nurl = 'hush-index@host/simple' unknown\n",
+        "index = { torch = \"ghp-hush://host/simple\" }\n",
+        "index.url = \"https://host:hush/\"\n",
     ] {
         let place = Place::without_torch();
         place.write_project();
@@ -139,6 +143,21 @@ fn settings_that_are_wrong_are_not_quoted() {
     hint: an index address has the form `https://host/simple`, or is a path such as `./wheels`
     error[configuration]: the configuration has 1 error
     "#);
+    // Addresses of the command line: a token that stands where the scheme should be, as a user, as a port, in the path.
+    let place = Place::without_torch();
+    place.write_project();
+    let malformed = ["ghp-hush:abc", "hush:@host/simple", "hush@host", "https://host:hush/", "ghp-hush://host/simple"];
+    let quick: [&[&str]; 3] = [&FETCH, &["doctor", "-v"], &["build", "--message-format", "json"]];
+    for address in malformed.into_iter().chain(["https://hush@127.0.0.1:1/t/hush/"]) {
+        for option in ["--index", "--torch-index"] {
+            let other = if option == "--index" { "--torch-index" } else { "--index" };
+            for args in quick {
+                let said = place.say(&[&[option, address, other, "/nowhere"], args].concat());
+                assert!(!said.contains("hush"), "{option} {address} {args:?}: {said}");
+            }
+        }
+    }
+    keeps_quiet(&place);
     let mut place = Place::without_torch();
     place.write_project();
     place.env("HTTPS_PROXY", "socks5://pu:hush-proxy@host:1").env("KILN_INDEX_URL", "https://us:hush-index@host.invalid/simple");
