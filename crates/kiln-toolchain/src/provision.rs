@@ -10,8 +10,9 @@ pub use self::pin::{OfferedTorch, PinnedTorch};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_format::Version;
 use kiln_format::variant::Compute;
@@ -29,7 +30,7 @@ use crate::network::Network;
 use crate::part::{Members, Part, WheelPin, digest_of};
 use crate::store::{Lock, Store, StoreTree, TreeInfo, TreeWriter};
 use crate::terms::Terms;
-use crate::toolchain::{Provider, TorchToolchain, TvmFfiToolchain};
+use crate::toolchain::{Provider, TorchToolchain, TvmFfiToolchain, torch_libraries};
 use crate::wheel::{Pin, Reading, Source, Wheel};
 
 /// A release of the catalog and its place in the store.
@@ -98,7 +99,8 @@ impl<'a> Provisioner<'a> {
     /// ever left in the store.
     pub fn torch(&self, version: &Version, platform: &str) -> Result<TorchToolchain, Error> {
         let release = self.catalog.torch(version, platform)?;
-        self.toolchain(release, self.provide(release)?)
+        let tree = self.provide(release)?;
+        Ok(self.toolchain(release, tree, self.exports(release)?))
     }
 
     /// The toolchain of a torch release for variants with this compute: of the build that is configured for it, or of one that may
@@ -110,17 +112,18 @@ impl<'a> Provisioner<'a> {
         let TorchBuild { release, own } = self.catalog.torch_for(version, compute, platform)?;
         let tree = if fetch { self.provide(release)? } else { self.planned(torch_tree(release)) };
         let stand_in = if own { None } else { self.told(|| self.stand_in(release, &tree, compute, fetch))? };
-        Ok(TorchToolchain { stand_in, ..self.toolchain(release, tree)? })
+        let exports = if fetch { self.exports(release)? } else { self.planned_exports(release)? };
+        Ok(TorchToolchain { stand_in, ..self.toolchain(release, tree, exports) })
     }
 
     /// The toolchain of a torch release as a plan needs it: nothing is fetched, so the directory that it names may not
-    /// be there.
+    /// be there, and the sets of exported names may be empty.
     ///
     /// # Errors
     /// [`Error::UnknownTorch`].
     pub fn planned_torch(&self, version: &Version, platform: &str) -> Result<TorchToolchain, Error> {
         let release = self.catalog.torch(version, platform)?;
-        self.toolchain(release, self.planned(torch_tree(release)))
+        Ok(self.toolchain(release, self.planned(torch_tree(release)), self.planned_exports(release)?))
     }
 
     /// The toolchain of a tvm-ffi release, fetched if the store does not have it.
@@ -183,22 +186,22 @@ impl<'a> Provisioner<'a> {
         self.store.find(&info).unwrap_or_else(|| StoreTree { id: info.id(), digest: info.digest, dir, terms: Vec::new() })
     }
 
-    fn toolchain(&self, release: &TorchRelease, tree: StoreTree) -> Result<TorchToolchain, Error> {
+    fn toolchain(&self, release: &TorchRelease, tree: StoreTree, exports: Vec<LibraryExports>) -> TorchToolchain {
         let root = RootName::new(tree.id);
         let include = |path: &str| PathRef { root: root.clone(), path: path.to_owned() };
-        Ok(TorchToolchain {
+        TorchToolchain {
             version: release.version.clone(),
             cuda: release.cuda.clone(),
             provider: provider(&release.wheel),
             include_dirs: vec![include("torch/include"), include("torch/include/torch/csrc/api/include")],
             root,
             binding: RootBinding { dir: tree.dir, kind: RootKind::Immutable { digest: tree.digest.clone() } },
-            exports: self.exports(release)?,
+            exports,
             terms: tree.terms,
             identity: tree.digest,
             cxx_level: release.cxx_level,
             stand_in: None,
-        })
+        }
     }
 
     /// What the libraries of a release export.
@@ -212,13 +215,23 @@ impl<'a> Provisioner<'a> {
         Ok(exports)
     }
 
+    /// The same for a plan, which fetches nothing. The names of a pinned release are made from its whole wheel: as long as they are not
+    /// in the store, only what its libraries are called is known, and the sets are empty.
+    fn planned_exports(&self, release: &TorchRelease) -> Result<Vec<LibraryExports>, Error> {
+        if !release.locked || self.store.names(&release.names).is_some() {
+            return self.exports(release);
+        }
+        let library = |soname: &&str| LibraryExports { soname: (*soname).to_owned(), names: Arc::default() };
+        Ok(torch_libraries(&release.platform).iter().map(library).collect())
+    }
+
     fn read_exports(&self, release: &TorchRelease) -> Result<Vec<LibraryExports>, Error> {
         if !release.locked {
             return names::of_catalog(&release.names);
         }
-        let what = format!("the list of names of torch {} ({})", release.shown(), release.platform);
-        let command = format!("kiln toolchain fetch torch=={}", release.shown());
-        let bytes = self.store.names(&release.names).ok_or(Error::Offline { what, command })?;
+        // Whoever provides the release has seen to it that they are there.
+        let place = self.store.names_place(&release.names);
+        let bytes = self.store.names(&release.names).ok_or_else(|| Error::store("read", &place)(io::ErrorKind::NotFound.into()))?;
         names::decode(&bytes).map_err(|cause| Error::Catalog { reason: format!("names file `{}`: {cause}", release.names) })
     }
 

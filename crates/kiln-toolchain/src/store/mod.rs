@@ -189,9 +189,8 @@ impl Store {
     /// Keeps a names file with this sha256, by which it is found again.
     pub(crate) fn put_names(&self, digest: &str, content: &[u8]) -> Result<(), Error> {
         if self.names(digest).is_none() {
-            let dir = self.root.join("names");
+            let (dir, place) = (self.root.join("names"), self.names_place(digest));
             create_dirs(&dir)?;
-            let place = dir.join(digest);
             let mut file = tempfile::NamedTempFile::new_in(&dir).map_err(Error::store("write to", &dir))?;
             file.write_all(content).map_err(Error::store("write", &place))?;
             file.persist(&place).map_err(|cause| Error::Store { action: "write", path: place.clone(), source: cause.error })?;
@@ -200,6 +199,11 @@ impl Store {
     }
 
     /// The names file with this sha256. A damaged one counts as none.
+    /// Where the names file with this sha256 is, or will be.
+    pub(crate) fn names_place(&self, digest: &str) -> PathBuf {
+        self.root.join("names").join(digest)
+    }
+
     pub(crate) fn names(&self, digest: &str) -> Option<Vec<u8>> {
         let sound = |content: &Vec<u8>| HEXLOWER.encode(&Sha256::digest(content)) == digest;
         let mut roots = std::iter::once(&self.root).chain(&self.lower);
