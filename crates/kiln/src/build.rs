@@ -50,6 +50,7 @@ use crate::replace;
 use crate::stale::Stale;
 
 pub use load::{LoadCheck, Loader};
+pub(crate) use work_dir::see_room;
 
 /// Where Linux says what the processor is.
 const CPUINFO: &str = "/proc/cpuinfo";

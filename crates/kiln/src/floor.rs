@@ -11,7 +11,7 @@ use kiln_graph::{Config, Executor, WorkDir};
 use kiln_toolchain::floor::{Floor, FloorChoice, StoredFloor, remove_unused, stored};
 use kiln_toolchain::host::HostCompiler;
 
-use crate::build::{Services, compiler_name};
+use crate::build::{Services, compiler_name, see_room};
 use crate::build_error::BuildError;
 use crate::event::Event;
 use crate::matrix::Target;
@@ -51,11 +51,14 @@ pub(crate) fn choose(
 /// # Errors
 /// When the store cannot be used.
 pub(crate) fn would_provide(floor: &Floor) -> Result<(), BuildError> {
-    if !floor.is_there() && !out_dir::can_make(&floor.work_dir()) {
+    if floor.is_there() {
+        return Ok(());
+    }
+    if !out_dir::can_make(&floor.work_dir()) {
         // Cannot be made, so this makes nothing.
         WorkDir::open(floor.work_dir())?;
     }
-    Ok(())
+    see_room(&floor.work_dir())
 }
 
 /// Makes the directory of `floor` unless it is there. All projects of a user share it.

@@ -20,6 +20,12 @@ pub enum Availability {
     Listed,
 }
 
+/// Bytes of the store that a part takes at least: headers of torch come as a few MiB and are several times as many on the disk.
+fn room_for(part: &Part) -> u64 {
+    const AT_LEAST: u64 = 32 << 20;
+    part.wheel.size.min(AT_LEAST)
+}
+
 impl Provisioner<'_> {
     /// Goes the way of [`Provisioner::torch_for`] up to the point where the wheel itself would be read: at most a page of the index and
     /// a byte of the wheel are fetched.
@@ -30,11 +36,17 @@ impl Provisioner<'_> {
         let release = self.catalog.torch_for(version, compute, platform)?.release;
         let item = Item::from(release);
         let availability = self.would_provide(&item)?;
-        // The list of names of a pinned release is made from its whole wheel, which an index may just have been asked for.
-        if availability == Availability::Listed || !release.locked || self.store.names(&release.names).is_some() {
+        if !release.locked || self.store.names(&release.names).is_some() {
             return Ok(availability);
         }
-        self.told(|| self.would_fetch(&item.part, &item.what, || self.forbidden(&item.what, &item.argument)))
+        // The list of names of a pinned release is made from a whole copy of its wheel.
+        self.told(|| {
+            if availability == Availability::Stored {
+                self.would_fetch(&item.part, &item.what, || self.forbidden(&item.what, &item.argument))?;
+            }
+            self.store.see_room(item.part.wheel.size)?;
+            Ok(Availability::Listed)
+        })
     }
 
     /// The same for [`Provisioner::assemble`]: each wheel whose part is not in the store is looked for.
@@ -52,6 +64,7 @@ impl Provisioner<'_> {
                 let own = part_item(part, name);
                 self.would_fetch(part, &own.what, || self.lacks(name, parts, &missing))?;
             }
+            self.store.see_room(missing.iter().map(|part| room_for(part)).sum())?;
             Ok(if missing.is_empty() { Availability::Stored } else { Availability::Listed })
         })
     }
@@ -71,7 +84,9 @@ impl Provisioner<'_> {
                 return Ok(Availability::Stored);
             }
             let _lock = if self.is_cut_off() { None } else { Some(self.lock(&self.store.lock_file(&info.id()), what)?) };
-            self.would_fetch(part, what, || self.forbidden(what, argument))
+            let found = self.would_fetch(part, what, || self.forbidden(what, argument))?;
+            self.store.see_room(room_for(part))?;
+            Ok(found)
         })
     }
 

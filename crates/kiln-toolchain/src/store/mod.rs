@@ -28,6 +28,7 @@
 mod collect;
 mod lock;
 mod manifest;
+mod room;
 mod settle;
 mod tree;
 
@@ -198,12 +199,12 @@ impl Store {
         Ok(())
     }
 
-    /// The names file with this sha256. A damaged one counts as none.
     /// Where the names file with this sha256 is, or will be.
     pub(crate) fn names_place(&self, digest: &str) -> PathBuf {
         self.root.join("names").join(digest)
     }
 
+    /// The names file with this sha256. A damaged one counts as none.
     pub(crate) fn names(&self, digest: &str) -> Option<Vec<u8>> {
         let sound = |content: &Vec<u8>| HEXLOWER.encode(&Sha256::digest(content)) == digest;
         let mut roots = std::iter::once(&self.root).chain(&self.lower);

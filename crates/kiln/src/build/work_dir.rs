@@ -8,6 +8,7 @@ use kiln_graph::{LockedWorkDir, WorkDir, WorkDirError};
 
 use super::Services;
 use crate::build_error::BuildError;
+use crate::disk;
 use crate::event::Event;
 use crate::out_dir;
 use crate::project;
@@ -38,11 +39,29 @@ fn find(root: &Path, services: &Services<'_>) -> Result<WorkDir, BuildError> {
 pub(super) fn would_open(root: &Path, services: &Services<'_>) -> Result<(), BuildError> {
     let inside = root.join(project::WORK);
     let is_new = fs::symlink_metadata(&inside).is_err();
-    if !(is_new && (out_dir::can_make(&inside) || out_dir::can_make(&elsewhere(root, services)))) {
+    let elsewhere = elsewhere(root, services);
+    let place = match (out_dir::can_make(&inside), out_dir::can_make(&elsewhere)) {
+        (true, _) if is_new => inside,
+        (false, true) if is_new => elsewhere,
         // What is there is not made, and what cannot be made is not made either.
-        find(root, services)?;
+        _ => find(root, services)?.path().to_owned(),
+    };
+    see_room(&place)
+}
+
+/// Bytes without which no step begins: its console output alone is a block of the file system.
+const LEAST: u64 = 1 << 20;
+
+/// Sees that the file system of `place`, which need not be there, is not full.
+///
+/// # Errors
+/// [`WorkDirError::Io`], as when something is written there.
+pub(crate) fn see_room(place: &Path) -> Result<(), BuildError> {
+    let there = place.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
+    match disk::left(there) {
+        Some(left) if left < LEAST => Err(WorkDirError::Io { path: place.to_owned(), source: io::ErrorKind::StorageFull.into() }.into()),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The directory of the cache that stands in for a project's work directory.

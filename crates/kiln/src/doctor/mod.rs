@@ -153,6 +153,8 @@ pub struct Examination<'a> {
     pub backends: &'a [BackendName],
     /// The project, when there is one here.
     pub project: Option<&'a Checked>,
+    /// The directory for what is shared, if this user has one or there is a project that would keep it.
+    pub store: Option<&'a Path>,
     /// A directory for the kernels that stand in for a project.
     pub scratch: &'a Path,
     /// What the user has pinned for all projects.
@@ -191,7 +193,7 @@ pub fn examine(examination: &Examination<'_>) -> DoctorReport {
     sections.extend(kits.map(|kind| kits::section(kind, examination, &distribution)));
     sections.extend(devices::section(backends, examination.devices));
     sections.push(tools::git(examination.services.git, &distribution));
-    sections.push(places::store(examination.services.cache_dir));
+    sections.push(places::store(examination.store));
     sections.push(places::index(examination));
     DoctorReport {
         system: distribution.name.clone(),

@@ -4,19 +4,34 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::statvfs;
-
 use super::{Examination, Item, Section, State};
 use crate::build_error::{BuildError, Report};
+use crate::disk;
 
 /// Bytes that a build with several releases of torch takes in the store and in the work directory: below them it is worth a word.
 const ROOM: u64 = 1 << 30;
 
+/// Bytes without which nothing is written there.
+const LEAST: u64 = 1 << 20;
+
 /// The cache directory: where it is, whether it can be written to, whether locks work there, and how much room is left.
-pub(super) fn store(cache_dir: &Path) -> Section {
+pub(super) fn store(cache_dir: Option<&Path>) -> Section {
+    let item = match cache_dir {
+        Some(cache_dir) => directory(cache_dir),
+        None => Item {
+            detail: Some(
+                "none of KILN_CACHE_DIR, XDG_CACHE_HOME and HOME is set: each project keeps what it needs in `.kiln/cache`".to_owned(),
+            ),
+            install: Some("a directory for all projects can be given with `--cache-dir DIR`".to_owned()),
+            ..Item::new(State::None, "directory")
+        },
+    };
+    Section { key: "store", title: "Store".to_owned(), items: vec![item], looked: Vec::new() }
+}
+
+fn directory(cache_dir: &Path) -> Item {
     let mut item = Item { path: Some(cache_dir.to_owned()), ..Item::new(State::Taken, "directory") };
     let dir = existing(cache_dir);
-    let room = statvfs(&dir).map(|room| room.f_bavail.saturating_mul(room.f_frsize)).ok();
     let mut details: Vec<String> = Vec::new();
     match locks(&dir) {
         Ok(true) => {}
@@ -29,9 +44,13 @@ pub(super) fn store(cache_dir: &Path) -> Section {
             details.push(format!("cannot write to `{}`: {}", dir.display(), io::Error::from(cause.kind())));
         }
     }
-    if let Some(room) = room {
-        let scarce = if room < ROOM { ", which is little" } else { "" };
-        details.push(format!("{} free{scarce}", bytes(room)));
+    match disk::left(&dir) {
+        Some(room) if room < LEAST => {
+            item.state = State::Unusable;
+            details.push("the file system is full".to_owned());
+        }
+        Some(room) => details.push(format!("{} free{}", bytes(room), if room < ROOM { ", which is little" } else { "" })),
+        None => {}
     }
     if !cache_dir.exists() {
         details.push("not made yet".to_owned());
@@ -40,7 +59,7 @@ pub(super) fn store(cache_dir: &Path) -> Section {
     if item.state == State::Unusable {
         item.install = Some("another directory can be given with `--cache-dir DIR`".to_owned());
     }
-    Section { key: "store", title: "Store".to_owned(), items: vec![item], looked: Vec::new() }
+    item
 }
 
 /// The directory, or the nearest one above it that is there.

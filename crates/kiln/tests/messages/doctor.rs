@@ -320,6 +320,17 @@ fn a_torch_of_conda() {
     assert!(agree(&place, &["--offline", "--torch-from", &python]));
     let text = say(&place, &["--offline", "--torch-from", &python, "cpu"]);
     assert!(verdict(&text, "cpu").contains("torch213-") && verdict(&text, "cpu").ends_with("torch 2.13.0 of the python"), "{text}");
+    // Variants would be named after one torch and compiled with the other, and units measured with it.
+    for command in ["build", "lint"] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(place.say(&[command, "--offline", "--torch-from", &python, "--torch", "2.15"]), @"
+            exit code 2
+            --- stderr ---
+            error[usage]: `--torch 2.15`: the Python of `--torch-from` has torch 2.13.0
+            hint: leave out one of the two options
+            ");
+        }
+    }
     // Without its library nothing can be linked: both say so.
     std::fs::remove_file(place.path("env/lib/libc10.so")).unwrap();
     assert!(!agree(&place, &["--offline", "--torch-from", &python]));
@@ -427,4 +438,78 @@ fn what_is_no_backend() {
     error[usage]: `cudaa`: unknown backend `cudaa`
     hint: did you mean `cuda`? there is `cann`, `cpu`, `cuda`, `metal`, `neuron`, `rocm`, `tpu`, `xpu`
     ");
+}
+
+/// Runs `script` as `sh` in a mount namespace of its own, in which it may mount small file systems. `$1` is the place, `$2` is `kiln`.
+fn with_mounts(place: &Place, directory: &str, script: &str) -> (Option<i32>, String) {
+    let kiln = place.command(&[]);
+    let mut command = Command::new(real_program("unshare"));
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--mount", "--", "/bin/sh", "-c", script, "sh"]).arg(place.path(".")).arg(kiln.get_program());
+    command.env_clear().envs(kiln.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(place.path(directory));
+    let output = command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::inherit()).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn a_store_on_a_full_disk() {
+    let server = FixtureServer::start().unwrap();
+    let catalog = kiln_toolchain::Catalog::embedded().unwrap();
+    for release in catalog.releases().iter().filter(|release| release.platform == "linux-x86_64") {
+        server.add_file("torch", &release.wheel.file, b"wheel".to_vec(), Some(release.wheel.sha256.clone()));
+    }
+    let mut place = Place::without_torch();
+    place.write_project();
+    place.env("KILN_INDEX_URL", &server.index());
+    // Where the wheel is gets known while there is room, then there is none, then only too little.
+    let script = "/usr/bin/mount -t tmpfs -o size=64m tmpfs \"$1/cache\" || exit 99
+        \"$2\" doctor cpu >/dev/null || exit 98
+        /usr/bin/dd if=/dev/zero of=\"$1/cache/filling\" bs=64k 2>/dev/null
+        \"$2\" doctor cpu; echo \"exit code $?\"
+        /usr/bin/truncate -s 60m \"$1/cache/filling\"; \"$2\" doctor cpu >/dev/null; echo \"exit code $?\"
+        /bin/rm \"$1/cache/filling\"; exec \"$2\" doctor cpu";
+    let (code, said) = with_mounts(&place, "relu", script);
+    assert_eq!(code, Some(0), "{said}");
+    let codes: Vec<&str> = said.lines().filter(|line| line.starts_with("exit code ")).collect();
+    assert_eq!(codes, ["exit code 1", "exit code 1"], "{said}");
+    assert!(said.contains("  unusable directory at ") && said.contains("the file system is full"), "{said}");
+    let refusal =
+        format!("no       cpu: error[store]: cannot write to `{}/cache/toolchains-v1`: no storage space", place.path(".").display());
+    assert!(said.contains(&refusal), "{said}");
+}
+
+#[test]
+fn a_project_on_a_full_disk() {
+    let place = Place::with_project();
+    std::fs::create_dir(place.path("relu/.kiln")).unwrap();
+    let script = "/usr/bin/mount -t tmpfs -o size=1m tmpfs \"$1/relu/.kiln\" || exit 99
+        /usr/bin/dd if=/dev/zero of=\"$1/relu/.kiln/filling\" bs=64k 2>/dev/null
+        \"$2\" doctor --offline cpu; echo \"exit code $?\"
+        /usr/bin/mount -o remount,size=64m \"$1/relu/.kiln\" || exit 98; exec \"$2\" doctor --offline cpu";
+    let (code, said) = with_mounts(&place, "relu", script);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("error[work-directory]: cannot use `") && said.contains("\nexit code 1\n"), "{said}");
+}
+
+/// Whoever has no home has no place for what all projects share; the directory of this one run is none.
+#[test]
+fn a_user_without_a_home() {
+    let mut place = Place::without_torch();
+    place.write_project();
+    let temporary = place.path("home").display().to_string();
+    place.env("HOME", "").env("KILN_CACHE_DIR", "").env("TMPDIR", &temporary);
+    let text = say(&place, &["--offline", "cpu"]);
+    let section: Vec<&str> = text.lines().skip_while(|line| *line != "Store").take_while(|line| !line.is_empty()).collect();
+    insta::assert_snapshot!(section.join("\n"), @"
+    Store
+      none     none of KILN_CACHE_DIR, XDG_CACHE_HOME and HOME is set: each project keeps what it needs in `.kiln/cache`
+               hint: a directory for all projects can be given with `--cache-dir DIR`
+    ");
+    assert!(!text.contains("kiln-doctor-"), "{text}");
+    assert_eq!(std::fs::read_dir(place.path("home")).unwrap().count(), 0, "nothing is left");
+    // A project has one.
+    let text = place.say(&["doctor", "--offline", "cpu"]);
+    assert!(text.contains("  taken    directory at [dir]/relu/.kiln/cache: "), "{text}");
 }

@@ -51,6 +51,8 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
     let scratch = Scratch::new("kiln-doctor-", settings)?;
     let home = project.as_ref().map_or(scratch.path(), |checked| checked.project.root.as_path());
     let cache_dir = settings.cache_dir(Some(home))?;
+    // Without a project, what a user without a home would have is kept beside the kernels that stand in for one, for this time.
+    let is_kept = project.is_some() || settings.cache_dir(None).is_ok();
 
     let none = settings_file::Settings::default();
     let kiln_toml = project.as_ref().map_or(&none, |checked| &checked.project.settings);
@@ -108,6 +110,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         },
         backends: &backends,
         project: project.as_ref(),
+        store: Some(cache_dir.as_path()).filter(|_| is_kept),
         scratch: scratch.path(),
         user_lock: &user_lock,
         options: BuildOptions { jobs: jobs.most, fetch: false, ..BuildOptions::preferred(settings.target, settings.machine) },
