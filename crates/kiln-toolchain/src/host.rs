@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kiln_format::Version;
+use kiln_graph::Interrupt;
 use kiln_object::elf::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,8 @@ pub struct HostSearch {
     pub scratch: Option<PathBuf>,
     /// How long a compiler may take for one answer; none for the usual [`ANSWER_LIMIT`](crate::system::ANSWER_LIMIT).
     pub limit: Option<Duration>,
+    /// Ends the search: whoever wants to stop need not wait for a compiler that hangs.
+    pub interrupt: Interrupt,
 }
 
 /// Who made a compiler, as far as its options go.
@@ -141,6 +144,9 @@ pub enum HostError {
         /// What it said.
         reason: String,
     },
+    /// The user wants to stop.
+    #[error("interrupted while a C++ compiler was asked what it is")]
+    Interrupted,
     /// It is there, but a part of it is not.
     #[error("the C++ compiler `{}` lacks `{part}`", path.display())]
     Incomplete {
@@ -182,6 +188,7 @@ impl HostError {
             }
             Self::Chosen { origin, .. } => Some(format!("correct `{origin}`, or leave it out to take the first compiler on PATH")),
             Self::Incomplete { packages, .. } => Some(format!("install {packages}")),
+            Self::Interrupted => None,
             Self::Broken { .. } => Some("name GCC or Clang with `--cxx`".to_owned()),
             Self::Io { .. } => {
                 Some("what is known of compilers is kept in the cache directory: `--cache-dir DIR` chooses another".to_owned())

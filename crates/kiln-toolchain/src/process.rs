@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use kiln_graph::Interrupt;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Bytes of each stream that are kept; what follows is read and thrown away, so that the program does not stand still.
+/// Bytes of each stream that are usually kept; what follows is read and thrown away, so that the program does not stand still.
 const KEPT: usize = 1 << 20;
 /// How long the streams of an ended program are waited for: something that it left running may hold them.
 const GRACE: Duration = Duration::from_millis(500);
@@ -47,10 +47,18 @@ pub enum NoAnswer {
 /// # Errors
 /// When there is no answer, with the reason.
 pub fn ask(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Result<Answer, NoAnswer> {
+    ask_for(command, KEPT, limit, interrupt)
+}
+
+/// The same with so many bytes of standard output kept: an answer of that length may have been longer.
+///
+/// # Errors
+/// As [`ask`].
+pub fn ask_for(command: &mut Command, kept: usize, limit: Duration, interrupt: &Interrupt) -> Result<Answer, NoAnswer> {
     // A group of its own can be ended as a whole.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(NoAnswer::Io)?;
-    let streams = [collect(child.stdout.take()), collect(child.stderr.take())];
+    let streams = [collect(child.stdout.take(), kept), collect(child.stderr.take(), KEPT)];
     let ended = wait(&mut child, limit, interrupt);
     if ended.is_err() {
         end_group(&child);
@@ -87,7 +95,7 @@ fn end_group(child: &Child) {
 }
 
 /// Reads a stream in a thread of its own: a program that fills one while another is read would wait for ever.
-fn collect(stream: Option<impl Read + Send + 'static>) -> (Arc<Mutex<Vec<u8>>>, JoinHandle<()>) {
+fn collect(stream: Option<impl Read + Send + 'static>, most: usize) -> (Arc<Mutex<Vec<u8>>>, JoinHandle<()>) {
     let bytes = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&bytes);
     let reader = thread::spawn(move || {
@@ -98,7 +106,7 @@ fn collect(stream: Option<impl Read + Send + 'static>) -> (Arc<Mutex<Vec<u8>>>, 
                 return;
             }
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            let room = KEPT.saturating_sub(kept.len()).min(count);
+            let room = most.saturating_sub(kept.len()).min(count);
             kept.extend(buffer.iter().take(room));
         }
     });

@@ -314,6 +314,19 @@ fn a_compiler_that_never_ends_is_given_up() {
     assert_eq!(hopeless("exec sleep 300"), said);
     // What it says is not kept without end.
     assert_eq!(hopeless("exec cat /dev/zero"), said);
+    // Whoever wants to stop waits for neither question.
+    for body in ["exec sleep 300", "case \"$*\" in *-print-file-name*) exec sleep 300;; esac\nexec g++ \"$@\""] {
+        let place = Place::new();
+        let search = chosen(place.script("g++", body).display().to_string());
+        let interrupt = search.interrupt.clone();
+        let stopper = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            interrupt.finish();
+        });
+        let error = place.find(&search).unwrap_err();
+        assert!(matches!(error, kiln_toolchain::host::HostError::Interrupted), "{body}: {error}");
+        stopper.join().unwrap();
+    }
     // Also one that hangs at a later question.
     assert_eq!(hopeless("case \"$*\" in *-dumpmachine*) exec sleep 300;; esac\nexec g++ \"$@\""), said);
 }

@@ -299,6 +299,9 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     }
     let unique_id = match &options.unique_id {
         Some(id) => id.clone(),
+    if services.interrupt.is_set() {
+        return Err(BuildError::Interrupted);
+    }
         None => ops_id::unique_id(&scm, &sources, options.purpose)?,
     };
     let dirty = ops_id::is_dirty(&scm, &sources).unwrap_or(false);

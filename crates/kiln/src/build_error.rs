@@ -194,6 +194,9 @@ pub enum BuildError {
     /// The build record cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// The user wants to stop.
+    #[error("interrupted before anything was built")]
+    Interrupted,
     /// A lock file cannot be read or changed.
     #[error(transparent)]
     LockFile(#[from] LockFileError),
@@ -215,6 +218,7 @@ impl BuildError {
             Self::Toolchain(error) => toolchain_code(error),
             Self::Host(HostError::None { .. }) => "no-compiler",
             Self::Host(HostError::Io { .. }) => "store",
+            Self::Host(HostError::Interrupted) => "interrupted",
             Self::Host(_) => "host-compiler",
             Self::TwoLaunchers { .. } => "launcher",
             Self::CudaPath { .. } => "cuda-path",
@@ -225,7 +229,7 @@ impl BuildError {
             Self::FloorStore { .. } => "store",
             Self::ReleaseFloor { .. } => "configuration",
             Self::Plan(error) => error.code(),
-            Self::WorkDir(WorkDirError::Interrupted { .. }) => "interrupted",
+            Self::WorkDir(WorkDirError::Interrupted { .. }) | Self::Interrupted => "interrupted",
             Self::WorkDir(_) | Self::WorkDirTaken { .. } | Self::LintPlace { .. } => "work-directory",
             Self::LockFile(_) => "lock",
             Self::OutDirInside { .. } => "usage",

@@ -8,7 +8,11 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
+
+use kiln_graph::Interrupt;
+use kiln_toolchain::process::{self, NoAnswer};
 
 /// How to run git.
 #[derive(Clone, Debug)]
@@ -18,7 +22,16 @@ pub struct GitTool {
     /// The environment to run it in, beside what this module adds. Sensible entries: `PATH`, `HOME`, `XDG_CONFIG_HOME` (git's
     /// own settings, `safe.directory` among them, are found through the last two).
     pub env: BTreeMap<OsString, OsString>,
+    /// How long it may take for one answer; usually [`LIMIT`].
+    pub limit: Duration,
+    /// Ends it.
+    pub interrupt: Interrupt,
 }
+
+/// How long git may take for one answer. It reads the state of a whole work tree, which may be large and far away.
+pub const LIMIT: Duration = Duration::from_secs(600);
+/// Bytes of an answer of git that are read.
+const LONGEST: usize = 256 << 20;
 
 /// What git says about a project directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,28 +110,25 @@ const STATUS: [&str; 8] =
 
 /// Runs git in `dir` and gives its standard output, or why that failed.
 fn git(dir: &Path, tool: &GitTool, args: &[&str]) -> Result<Vec<u8>, String> {
-    let output = Command::new(&tool.program)
-        // No writing of the index for speed's sake, no monitor daemon, no paths read as patterns, no prompt, no fetching.
-        .args(["--no-optional-locks", "--literal-pathspecs", "-c", "core.fsmonitor=false"])
-        .args(args)
-        .current_dir(dir)
-        .env_clear()
-        .envs(&tool.env)
-        .env("LC_ALL", "C")
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_NO_LAZY_FETCH", "1")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => format!("`{}` is not installed", tool.program.display()),
-            _ => format!("`{}` cannot be run: {e}", tool.program.display()),
-        })?;
+    let mut command = Command::new(&tool.program);
+    // No writing of the index for speed's sake, no monitor daemon, no paths read as patterns, no prompt, no fetching.
+    command.args(["--no-optional-locks", "--literal-pathspecs", "-c", "core.fsmonitor=false"]).args(args).current_dir(dir);
+    command.env_clear().envs(&tool.env).env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1");
+    let what = args.first().unwrap_or(&"");
+    let output = process::ask_for(&mut command, LONGEST, tool.limit, &tool.interrupt).map_err(|failure| match failure {
+        NoAnswer::Io(cause) if cause.kind() == io::ErrorKind::NotFound => format!("`{}` is not installed", tool.program.display()),
+        NoAnswer::Io(cause) => format!("`{}` cannot be run: {cause}", tool.program.display()),
+        failure => format!("`git {what}` was ended: {failure}"),
+    })?;
+    if output.stdout.len() >= LONGEST {
+        return Err(format!("`git {what}` says more than is read"));
+    }
     if output.status.success() {
         return Ok(output.stdout);
     }
     let text = String::from_utf8_lossy(&output.stderr);
     let reason = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").trim_start_matches("fatal: ");
-    Err(format!("`git {}` failed: {reason}", args.first().unwrap_or(&"")))
+    Err(format!("`git {what}` failed: {reason}"))
 }
 
 /// Splits the answer of `rev-parse`: a prefix (which may hold line ends), the commit and the tree, each closed by a line end.
@@ -179,7 +189,12 @@ mod tests {
             ("GIT_COMMITTER_NAME", "a".into()),
             ("GIT_COMMITTER_EMAIL", "a@example.com".into()),
         ];
-        GitTool { program: "git".into(), env: env.into_iter().map(|(k, v)| (k.into(), v)).collect() }
+        GitTool {
+            program: "git".into(),
+            env: env.into_iter().map(|(k, v)| (k.into(), v)).collect(),
+            limit: LIMIT,
+            interrupt: Interrupt::new(),
+        }
     }
 
     fn run(dir: &Path, args: &[&str]) {
@@ -284,6 +299,35 @@ mod tests {
                 broken.path().canonicalize().unwrap().display()
             ))
         );
+    }
+
+    #[test]
+    fn a_git_that_never_ends_is_ended() {
+        let (tmp, dir) = project();
+        let program = tmp.path().join("hang");
+        fs::write(&program, "#!/bin/sh\nexec sleep 300\n").unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let hangs = GitTool { program, limit: Duration::from_secs(1), ..tool() };
+        let said = Scm::Unusable("`git rev-parse` was ended: it gave no answer in 1 s".into());
+        assert_eq!(inspect(&dir, &hangs, &[]), said);
+        let stopped = GitTool { limit: LIMIT, ..hangs };
+        stopped.interrupt.finish();
+        assert_eq!(inspect(&dir, &stopped, &[]), Scm::Unusable("`git rev-parse` was ended: it was interrupted".into()));
+        assert!(version(&stopped).unwrap_err().contains("it was interrupted"));
+    }
+
+    #[test]
+    fn a_long_answer_is_read_whole() {
+        let (tmp, dir) = project();
+        let program = tmp.path().join("long");
+        let id = "a".repeat(40);
+        let body = format!(
+            "case \"$*\" in *rev-parse*) printf '\\n{id}\\n{id}\\n';; *) head -c 3000000 /dev/zero | tr '\\0' 'x' | sed 's/^/?? /'; printf '\\0 M y\\0';; esac"
+        );
+        fs::write(&program, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let Scm::Git(state) = inspect(&dir, &GitTool { program, ..tool() }, &[]) else { panic!("no state") };
+        assert!(state.tracked_changed, "what stands at the end of a long answer counts");
     }
 
     #[test]

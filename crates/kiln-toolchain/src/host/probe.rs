@@ -7,14 +7,13 @@ use std::process::{Command, ExitStatus};
 
 use data_encoding::HEXLOWER;
 use kiln_format::Version;
-use kiln_graph::Interrupt;
 use kiln_object::elf::Machine;
 
 use super::choice::{self, Resolved};
 use super::runtime::{self, HostRuntime, RuntimeFile};
 use super::{Family, HostCompiler, HostError, HostSearch, machine};
 use crate::file_state::FileState;
-use crate::process;
+use crate::process::{self, NoAnswer};
 use crate::system::ANSWER_LIMIT;
 
 /// A compiler that answered.
@@ -137,6 +136,7 @@ fn see_headers(asker: &mut Asker<'_>, files: &mut Vec<FileState>) -> Result<(), 
             }
             Ok(())
         }
+        Err(HostError::Interrupted) => Err(HostError::Interrupted),
         Err(error) => {
             let missing = runtime::HEADERS.iter().find(|header| ask(std::slice::from_ref(header)).is_err());
             Err(missing.map_or(error, |(part, packages)| asker.incomplete(part, packages)))
@@ -150,7 +150,7 @@ fn identify(resolved: &Resolved, search: &HostSearch, scratch: &Path) -> Result<
     // That crate waits without end, and keeps all that is said: it asks only a compiler that has answered such a question.
     let mut first = Command::new(&resolved.compiler);
     first.args(["-E", "-x", "c++", "/dev/null"]).env_clear().envs(environment(search, scratch));
-    answer(&mut first, search).map_err(broken)?;
+    answer(&mut first, search, &resolved.compiler)?;
     let native = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let target = machine::foreign(search.machine).map_or(native.clone(), |machine| format!("{machine}-unknown-linux-gnu"));
     // Without the snapshot it would read CC, CFLAGS and two dozen others from this process's environment.
@@ -192,9 +192,12 @@ fn environment(search: &HostSearch, scratch: &Path) -> Vec<(OsString, OsString)>
     search.ambient.iter().cloned().chain(fixed).collect()
 }
 
-/// What a program of the search says, or why it says nothing.
-fn answer(command: &mut Command, search: &HostSearch) -> Result<process::Answer, String> {
-    process::ask(command, search.limit.unwrap_or(ANSWER_LIMIT), &Interrupt::new()).map_err(|failure| failure.to_string())
+/// What a program says that is asked as, or on behalf of, the compiler.
+fn answer(command: &mut Command, search: &HostSearch, compiler: &Path) -> Result<process::Answer, HostError> {
+    process::ask(command, search.limit.unwrap_or(ANSWER_LIMIT), &search.interrupt).map_err(|failure| match failure {
+        NoAnswer::Interrupted => HostError::Interrupted,
+        failure => HostError::Broken { path: compiler.to_owned(), reason: failure.to_string() },
+    })
 }
 
 struct Asker<'a> {
@@ -212,7 +215,7 @@ impl Asker<'_> {
         self.probes += 1;
         let mut command = Command::new(self.program);
         command.args(self.args).args(question).env_clear().envs(environment(self.search, self.scratch));
-        let output = answer(&mut command, self.search).map_err(|reason| self.broken(reason))?;
+        let output = answer(&mut command, self.search, &self.resolved.compiler)?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
             let said = match stderr.lines().map(str::trim).find(|line| !line.is_empty()) {

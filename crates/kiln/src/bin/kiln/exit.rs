@@ -71,7 +71,9 @@ impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
         let exit = match &error {
             BuildError::Choose(_) | BuildError::OpsId(_) | BuildError::OutDirInside { .. } => Exit::Usage,
-            BuildError::WorkDir(kiln_graph::WorkDirError::Interrupted { .. })
+            BuildError::Interrupted
+            | BuildError::WorkDir(kiln_graph::WorkDirError::Interrupted { .. })
+            | BuildError::Host(kiln_toolchain::host::HostError::Interrupted)
             | BuildError::Toolchain(kiln_toolchain::Error::Interrupted) => Exit::Interrupted,
             _ => Exit::Failure,
         };

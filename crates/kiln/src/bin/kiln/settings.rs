@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln::git::GitTool;
+use kiln::git::{self, GitTool};
 use kiln::matrix::Target;
 use kiln::{BuildError, lock_file, settings_file};
 use kiln_format::Spanned;
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
-use kiln_graph::{ActionCache, DEFAULT_CACHE_LIMIT, size_of_text};
+use kiln_graph::{ActionCache, DEFAULT_CACHE_LIMIT, Interrupt, size_of_text};
 use kiln_toolchain::{
     AgentOptions, BuiltInIndex, DefaultIndex, IndexSettings, Netrc, Network, ProvisionOptions, RetryPolicy, TorchIndexSettings, Trust,
     UreqTransport, ask_pip, certificate_files, default_index, pip_files, proxies, torch_index,
@@ -148,13 +148,13 @@ impl Settings {
     }
 
     /// How to run git: with what it needs to find its settings, and nothing that a surrounding hook has set.
-    pub(crate) fn git(&self) -> GitTool {
+    pub(crate) fn git(&self, interrupt: &Interrupt) -> GitTool {
         let env = ["PATH", "HOME", "XDG_CONFIG_HOME"]
             .into_iter()
             .filter_map(|name| Some((OsString::from(name), OsString::from(self.environment.get(name)?))))
             .collect();
         let program = self.environment.find_program(&["git"]).unwrap_or_else(|| PathBuf::from("git"));
-        GitTool { program, env }
+        GitTool { program, env, limit: git::LIMIT, interrupt: interrupt.clone() }
     }
 
     /// What a program that is asked a question needs beside `PATH`.

@@ -7,10 +7,9 @@ use kiln::Event;
 use kiln::build::{BuildOptions, BuildReport, LoadCheck, Loader, Prepared, Services, prepare, run as run_build};
 use kiln::build_error::causes;
 use kiln::cuda::{arch_request, device_capabilities};
-use kiln::frameworks::TorchSource;
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
-use kiln_format::{Level, Version};
+use kiln_format::Level;
 use kiln_graph::{Interrupt, JobServer, quoted};
 use kiln_toolchain::{Catalog, Launcher, Provisioner};
 
@@ -59,10 +58,8 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let torch = system::torch_source(&args.system, settings, &cache_dir, &interrupt)?;
     let mut filters = super::filters(&args.filter)?;
     let out_dir = args.out.as_ref().map(|dir| settings.environment.current_dir.join(dir));
-    if let TorchSource::System(toolchain) = &torch {
-        fits(&toolchain.version, &filters.torch)?;
-    }
-    let host = || system::host(&args.system, settings, &checked.project.settings, &cache_dir);
+    system::fits(&torch, &filters)?;
+    let host = || system::host(&args.system, settings, &checked.project.settings, &cache_dir, &interrupt);
     let cuda_from = system::cuda_from(&args.system, settings);
     let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
     system::take_named(&cuda, &mut filters)?;
@@ -81,7 +78,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         provisioner: &provisioner,
         torch,
         host: &host,
-        git: &settings.git(),
+        git: &settings.git(&interrupt),
         ambient: &settings.ambient(),
         cache_dir: &cache_dir,
         builder: Settings::builder(),
@@ -135,15 +132,6 @@ fn launcher(value: &str, settings: &Settings, cache_dir: &Path) -> Result<Launch
         causes: causes(&error),
         ..Failure::new("launcher", error.to_string())
     })
-}
-
-/// Refuses `--torch` beside `--torch-from` with another torch: variants would be named after one and compiled with the other.
-fn fits(installed: &Version, wanted: &[Version]) -> Result<(), Failure> {
-    match wanted.iter().find(|wanted| wanted.major_minor() != installed.major_minor()) {
-        None => Ok(()),
-        Some(other) => Err(Failure::usage(format!("`--torch {other}`: the Python of `--torch-from` has torch {installed}"))
-            .hint("leave out one of the two options")),
-    }
 }
 
 fn finish(report: &BuildReport, started: Instant, format: MessageFormat, printer: &Printer) -> Exit {
@@ -238,18 +226,4 @@ fn print_plan(prepared: &Prepared<'_>, format: MessageFormat, printer: &Printer)
         }
         Ok(())
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Version, fits};
-
-    #[test]
-    fn an_installed_torch_is_used_for_its_own_release_only() {
-        let version = |text: &str| Version::parse(text).unwrap();
-        let installed = version("2.13.0");
-        assert!(fits(&installed, &[]).is_ok() && fits(&installed, &[version("2.13")]).is_ok());
-        let refused = fits(&installed, &[version("2.13"), version("2.15")]).unwrap_err();
-        assert_eq!(refused.message, "`--torch 2.15`: the Python of `--torch-from` has torch 2.13.0");
-    }
 }

@@ -87,8 +87,8 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         cuda,
         provisioner: &provisioner,
         torch,
-        host: &|| system::host(&args.system, settings, kiln_toml, &cache_dir),
-        git: &settings.git(),
+        host: &|| system::host(&args.system, settings, kiln_toml, &cache_dir, &interrupt),
+        git: &settings.git(&interrupt),
         ambient: &settings.ambient(),
         cache_dir: &cache_dir,
         builder: Settings::builder(),
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         services: &services,
         torch_from: args.system.torch_from.as_deref(),
         refusal,
-        compiler_at: &|path| system::compiler_at(path, settings, &cache_dir),
+        compiler_at: &|path| system::compiler_at(path, settings, &cache_dir, &interrupt),
         torch_of: &|python| system::torch_of(python, settings, &cache_dir, &interrupt),
         index: &|| {
             let index = settings.index(&cache_dir, of_project)?;

@@ -27,6 +27,22 @@ pub(super) fn torch_source(args: &System, settings: &Settings, cache_dir: &Path,
     Ok(TorchSource::System(Box::new(found.toolchain)))
 }
 
+/// Refuses `--torch` beside `--torch-from` with another torch: variants would be named after one and compiled with the other.
+pub(super) fn fits(torch: &TorchSource, filters: &Filters) -> Result<(), Failure> {
+    match torch {
+        TorchSource::System(installed) => is_wanted(&installed.version, &filters.torch),
+        TorchSource::Wheels => Ok(()),
+    }
+}
+
+fn is_wanted(installed: &Version, wanted: &[Version]) -> Result<(), Failure> {
+    match wanted.iter().find(|wanted| wanted.major_minor() != installed.major_minor()) {
+        None => Ok(()),
+        Some(other) => Err(Failure::usage(format!("`--torch {other}`: the Python of `--torch-from` has torch {installed}"))
+            .hint("leave out one of the two options")),
+    }
+}
+
 /// The torch of a Python.
 pub(super) fn torch_of(python: &Path, settings: &Settings, cache_dir: &Path, interrupt: &Interrupt) -> Result<SystemTorch, SystemError> {
     system::torch_from(&SystemSearch {
@@ -70,30 +86,51 @@ pub(super) fn host(
     settings: &Settings,
     kiln_toml: &settings_file::Settings,
     cache_dir: &Path,
+    interrupt: &Interrupt,
 ) -> Result<HostCompiler, BuildError> {
     let named = |value: String, origin: &str| Choice { value, origin: origin.to_owned() };
     let option = args.cxx.as_ref().map(|cxx| named(cxx.clone(), "--cxx"));
     let from_file = || kiln_toml.cxx.as_ref().map(|cxx| named(cxx.value.clone(), "kiln.toml: build.cxx"));
     let from_variable = |name: &str| settings.environment.get(name).map(|value| named(value.to_owned(), name));
     let cxx = option.or_else(from_file).or_else(|| from_variable("CXX"));
-    Ok(find(cxx, from_variable("CC"), settings, cache_dir)?)
+    Ok(find(cxx, from_variable("CC"), settings, cache_dir, interrupt)?)
 }
 
 /// The compiler at `path`.
-pub(super) fn compiler_at(path: &Path, settings: &Settings, cache_dir: &Path) -> Result<HostCompiler, HostError> {
+pub(super) fn compiler_at(path: &Path, settings: &Settings, cache_dir: &Path, interrupt: &Interrupt) -> Result<HostCompiler, HostError> {
     let choice = Choice { value: path.display().to_string(), origin: "PATH".to_owned() };
-    find(Some(choice), None, settings, cache_dir)
+    find(Some(choice), None, settings, cache_dir, interrupt)
 }
 
-fn find(cxx: Option<Choice>, cc: Option<Choice>, settings: &Settings, cache_dir: &Path) -> Result<HostCompiler, HostError> {
+fn find(
+    cxx: Option<Choice>,
+    cc: Option<Choice>,
+    settings: &Settings,
+    cache_dir: &Path,
+    interrupt: &Interrupt,
+) -> Result<HostCompiler, HostError> {
     let path = settings.environment.get("PATH").unwrap_or_default().into();
     let scratch = Some(settings.environment.temporary_dir());
     let (machine, ambient) = (Some(settings.target.machine()), settings.process_ambient());
-    let search = HostSearch { cxx, cc, machine, path, ambient, scratch, ..HostSearch::default() };
+    let search = HostSearch { cxx, cc, machine, path, ambient, scratch, limit: None, interrupt: interrupt.clone() };
     Ok(host::find(&search, &known_compilers(cache_dir))?.compiler)
 }
 
 /// The file that keeps what is known of compilers.
 fn known_compilers(cache_dir: &Path) -> PathBuf {
     cache_dir.join("host-compilers-v1.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Version, is_wanted};
+
+    #[test]
+    fn an_installed_torch_is_used_for_its_own_release_only() {
+        let version = |text: &str| Version::parse(text).unwrap();
+        let installed = version("2.13.0");
+        assert!(is_wanted(&installed, &[]).is_ok() && is_wanted(&installed, &[version("2.13")]).is_ok());
+        let refused = is_wanted(&installed, &[version("2.13"), version("2.15")]).unwrap_err();
+        assert_eq!(refused.message, "`--torch 2.15`: the Python of `--torch-from` has torch 2.13.0");
+    }
 }
