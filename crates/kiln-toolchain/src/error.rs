@@ -241,7 +241,7 @@ pub enum Error {
     /// The lock file pins something that its own wheel does not give.
     #[error("the lock file is damaged: what it pins for torch {version} ({platform}) is not what the wheel gives")]
     LockDiffers {
-        /// The release.
+        /// The release, with the local part of its version.
         version: String,
         /// The platform.
         platform: String,

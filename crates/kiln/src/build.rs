@@ -83,7 +83,7 @@ impl Checked {
         // What the project pins stands before what its user does.
         let mut lock = project.lock.clone();
         for torch in user_lock.torch() {
-            if !lock.torch().iter().any(|known| (&known.version, &known.platform) == (&torch.version, &torch.platform)) {
+            if !lock.torch().iter().any(|known| known.is_same_build(&torch.version, torch.local(), &torch.platform)) {
                 lock.add(torch.clone());
             }
         }
@@ -557,5 +557,32 @@ pub(crate) fn compiler_name(host: &HostCompiler) -> String {
     match host.family {
         Family::Gnu => format!("g++ {}", host.version),
         Family::Clang => format!("clang++ {}", host.version),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_format::lock::{self, LockedTorch};
+
+    use super::*;
+    use crate::lock_file::testing::locked_torch;
+
+    /// What a project pins stands in place of the same build of its user's, and of no other.
+    #[test]
+    fn a_user_pins_builds_beside_those_of_a_project() {
+        let pin = |local: &str, size: u64| {
+            let wheel = format!("torch-2.11.0{local}-cp311-cp311-manylinux_2_28_x86_64.whl");
+            LockedTorch { wheel, size, ..locked_torch("2.11.0") }
+        };
+        let (mut of_project, mut of_user) = (Lock::default(), Lock::default());
+        of_project.add(pin("", 1));
+        of_user.add(pin("", 2));
+        of_user.add(pin("+cu126", 3));
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(project::BUILD_TOML), "").unwrap();
+        std::fs::write(dir.path().join(lock::FILE_NAME), of_project.render()).unwrap();
+        let checked = Checked::open(dir.path(), &of_user).unwrap();
+        let pinned: Vec<_> = checked.lock.torch().iter().map(|torch| (torch.shown(), torch.size)).collect();
+        assert_eq!(pinned, [("2.11.0+cu126".to_owned(), 3), ("2.11.0".to_owned(), 1)]);
     }
 }

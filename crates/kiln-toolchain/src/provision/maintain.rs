@@ -95,7 +95,7 @@ impl Provisioner<'_> {
     /// The pinned releases whose names are not in the store, for people.
     pub fn lacking_names(&self) -> Vec<String> {
         let lacking = self.catalog.releases().iter().filter(|release| release.locked && self.store.names(&release.names).is_none());
-        lacking.map(|release| format!("torch {} ({})", release.version, release.platform)).collect()
+        lacking.map(|release| format!("torch {} ({})", release.shown(), release.platform)).collect()
     }
 
     /// Makes a damaged tree again: its content is the same, so whoever uses it meanwhile loses nothing but the damage. True when the

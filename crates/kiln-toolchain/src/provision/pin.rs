@@ -131,7 +131,7 @@ impl Provisioner<'_> {
         let made = read_whole(&client, &url, &release.wheel.file, Some(&release.wheel.sha256), work.path())?;
         let names = self.keep_names(&made.names_file)?;
         if names != release.names || made.release.wheel != release.wheel {
-            return Err(Error::LockDiffers { version: release.version.to_string(), platform: release.platform.clone() });
+            return Err(Error::LockDiffers { version: release.shown(), platform: release.platform.clone() });
         }
         self.take_from(release, &url, &client, &work.path().join(&release.wheel.file))?;
         let traffic = client.traffic();
@@ -154,7 +154,7 @@ impl Provisioner<'_> {
         if self.find(&info).is_some() {
             return Ok(());
         }
-        let lock = self.lock(&self.store.lock_file(&info.id()), &format!("torch {}", release.version))?;
+        let lock = self.lock(&self.store.lock_file(&info.id()), &format!("torch {}", release.shown()))?;
         if self.find(&info).is_some() {
             return Ok(());
         }
