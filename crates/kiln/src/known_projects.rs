@@ -40,38 +40,58 @@ pub struct Needs {
     pub missing: Vec<PathBuf>,
 }
 
-/// Something of a known project cannot be read, so that it is not known what it needs.
+/// Something of a known project, or the note of it, cannot be read, so that it is not known what it needs.
 #[derive(Debug, Error)]
-#[error("it is not known what the project in `{}` needs: `{}` cannot be read", root.display(), path.display())]
+#[error("it is not known what {} needs: `{}` cannot be read", shown(root.as_deref()), path.display())]
 pub struct UnknownNeeds {
-    /// The project.
-    pub root: PathBuf,
-    /// The file.
+    /// The project; none when the note of it is what cannot be read.
+    pub root: Option<PathBuf>,
+    /// The file or directory.
     pub path: PathBuf,
     /// The cause.
     #[source]
     pub source: io::Error,
 }
 
+impl UnknownNeeds {
+    /// What the user can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self.root {
+            Some(_) => "nothing was removed; correct the file, or remove it",
+            None => "nothing was removed; the next build of that project writes it anew: if there is no such project any more, remove it",
+        }
+    }
+}
+
+fn shown(root: Option<&Path>) -> String {
+    root.map_or_else(|| "a project".to_owned(), |root| format!("the project in `{}`", root.display()))
+}
+
 /// Notes that a build of a project uses the cache directory, and what its lock pins. What is noted already is not written again. A
 /// cache that cannot be written to loses nothing: nobody can remove anything there either.
 pub fn note(cache_dir: &Path, root: &Path, output: Option<&Path>, uses: BTreeSet<String>, lock: &Lock) {
-    change(cache_dir, root, |project| {
+    change(cache_dir, root, true, |project| {
         project.outputs.extend(output.map(Path::to_owned));
         project.uses = uses;
         project.lock = lock.render();
     });
 }
 
-/// Notes what the lock of a project, or of a user, pins. What its builds used stays noted.
+/// Notes what the lock of a project, or of a user, pins. What its builds used stays noted; a note that does not say any more what that
+/// is stays as it is.
 pub fn note_lock(cache_dir: &Path, root: &Path, lock: &Lock) {
-    change(cache_dir, root, |project| project.lock = lock.render());
+    change(cache_dir, root, false, |project| project.lock = lock.render());
 }
 
-fn change(cache_dir: &Path, root: &Path, change: impl FnOnce(&mut KnownProject)) {
+/// Changes the note of a project; a damaged one only if it is `anew`.
+fn change(cache_dir: &Path, root: &Path, anew: bool, change: impl FnOnce(&mut KnownProject)) {
     let dir = cache_dir.join(DIR);
     let path = dir.join(file_name(root));
-    let known = read_one(&path).unwrap_or_default();
+    let known = match read_one(&path) {
+        Ok(known) => known,
+        Err(cause) if anew || cause.kind() == io::ErrorKind::NotFound => KnownProject::default(),
+        Err(_) => return,
+    };
     let mut project = KnownProject { root: root.to_owned(), ..known.clone() };
     change(&mut project);
     project.outputs.retain(|output| output.is_dir());
@@ -91,15 +111,17 @@ fn change(cache_dir: &Path, root: &Path, change: impl FnOnce(&mut KnownProject))
 /// What all known projects need. Projects that are not there are forgotten with `forget_missing`.
 ///
 /// # Errors
-/// When a lock file or a build record is there and cannot be read, or is damaged: what it names is not known then.
+/// When a note, a lock file or a build record is there and cannot be read, or is damaged: what it names is not known then.
 pub fn needs(cache_dir: &Path, forget_missing: bool) -> Result<Needs, UnknownNeeds> {
     let dir = cache_dir.join(DIR);
-    let mut paths: Vec<PathBuf> = fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    paths.sort();
     let mut needs = Needs::default();
-    for path in paths {
-        // A temporary file of a note that was not finished, or a damaged one, which its project writes again.
-        let Some(project) = read_one(&path) else { continue };
+    for path in notes(&dir).map_err(unread(&dir))? {
+        let project = match read_one(&path) {
+            Ok(project) => project,
+            // Another process has just forgotten it.
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => continue,
+            Err(cause) => return Err(unread(&path)(cause)),
+        };
         if !project.root.is_dir() {
             if forget_missing {
                 let _gone: io::Result<()> = fs::remove_file(&path);
@@ -113,7 +135,7 @@ pub fn needs(cache_dir: &Path, forget_missing: bool) -> Result<Needs, UnknownNee
             continue;
         }
         let unknown = |path: &Path| {
-            let (root, path) = (project.root.clone(), path.to_owned());
+            let (root, path) = (Some(project.root.clone()), path.to_owned());
             move |source| UnknownNeeds { root, path, source }
         };
         let lock_file = project.root.join(lock::FILE_NAME);
@@ -137,13 +159,37 @@ pub fn needs(cache_dir: &Path, forget_missing: bool) -> Result<Needs, UnknownNee
 
 /// Where the notes are, below the cache directory.
 const DIR: &str = "projects-v1";
+/// Digits of a note's name.
+const NAME_LENGTH: usize = 32;
 
 fn file_name(root: &Path) -> String {
-    blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex().get(..32).unwrap_or_default().to_owned()
+    blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex().get(..NAME_LENGTH).unwrap_or_default().to_owned()
 }
 
-fn read_one(path: &Path) -> Option<KnownProject> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// The notes in `dir`, sorted. Files of other names were not finished, and what they are about was not begun.
+fn notes(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(dir) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut notes = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(|name| name.len() == NAME_LENGTH && name.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+            notes.push(entry.path());
+        }
+    }
+    notes.sort();
+    Ok(notes)
+}
+
+fn read_one(path: &Path) -> io::Result<KnownProject> {
+    Ok(serde_json::from_slice(&small_file::read(path)?)?)
+}
+
+/// The error of a note that cannot be read.
+fn unread(path: &Path) -> impl FnOnce(io::Error) -> UnknownNeeds {
+    move |source| UnknownNeeds { root: None, path: path.to_owned(), source }
 }
 
 fn read_text(path: &Path) -> io::Result<Option<String>> {
@@ -219,6 +265,34 @@ mod tests {
             fs::remove_file(path).unwrap();
         }
         assert!(needs(&cache, false).is_ok());
+    }
+
+    #[test]
+    fn a_damaged_note_is_an_error_until_it_is_written_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, project) = (dir.path().join("cache"), dir.path().join("project"));
+        fs::create_dir(&project).unwrap();
+        note(&cache, &project, None, BTreeSet::from(["aaaa".to_owned()]), &Lock::default());
+        let path = cache.join(DIR).join(file_name(&project));
+        let whole = fs::read(&path).unwrap();
+        // What a killed process was about to note.
+        fs::write(cache.join(DIR).join(".tmpAbCdEf"), &whole[..10]).unwrap();
+        assert!(needs(&cache, false).is_ok());
+        for damaged in [&b""[..], &whole[..whole.len() / 2], b"{\"root\": 1}", b"\xff"] {
+            fs::write(&path, damaged).unwrap();
+            let error = needs(&cache, true).unwrap_err();
+            assert_eq!((&error.path, &error.root), (&path, &None));
+            assert!(error.to_string().starts_with("it is not known what a project needs: `") && error.hint().contains("next build"));
+        }
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(needs(&cache, false).is_err());
+        fs::remove_dir(&path).unwrap();
+        fs::write(&path, b"{").unwrap();
+        note_lock(&cache, &project, &Lock::default());
+        assert!(needs(&cache, false).is_err(), "what its build used is not known from its lock");
+        note(&cache, &project, None, BTreeSet::from(["aaaa".to_owned()]), &Lock::default());
+        assert_eq!(needs(&cache, false).unwrap().texts, ["aaaa"]);
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub(super) fn verify(context: &Context<'_>, repair: bool) -> Result<Exit, Failur
 
 pub(super) fn collect(context: &Context<'_>, dry_run: bool, forget_missing: bool) -> Result<Exit, Failure> {
     let unknown = |error: known_projects::UnknownNeeds| {
-        let cause = error.source.to_string();
-        Failure::new("store", error.to_string()).caused_by(cause).hint("nothing was removed; correct the file, or remove it")
+        let (cause, hint) = (error.source.to_string(), error.hint());
+        Failure::new("store", error.to_string()).caused_by(cause).hint(hint)
     };
     // What this user and this project pin counts, whether or not a build has noted it.
     if let Some(project) = &context.project {
