@@ -66,6 +66,9 @@ pub struct Checked {
     pub lock: Lock,
 }
 
+/// What to do about a pin that no row is for.
+pub const ROW_HINT: &str = "a matrix file that `file` in `[matrix]` of `kiln.toml` names can have the row";
+
 /// Whether this machine can build a variant, and if not, why.
 pub type CanBuild<'a> = dyn Fn(&Selected) -> Result<(), String> + 'a;
 
@@ -88,6 +91,10 @@ impl Checked {
             }
         }
         let matrix = matrix.with_locked(&lock);
+        if let Some(remarks) = &mut project.lock_toml {
+            let unplanned = project.lock.torch().iter().filter_map(|torch| matrix.unplanned(torch));
+            remarks.diagnostics.extend(unplanned.map(|message| Diagnostic::warning("lock", None, message).with_hint(ROW_HINT.to_owned())));
+        }
         if let Some(build) = &project.build {
             let found = config_check::check(&project.root, build, &matrix);
             project.build_toml.diagnostics.extend(found);

@@ -167,13 +167,9 @@ impl Project {
         }
         let (mut lock, mut lock_toml) = (Lock::default(), None);
         if let Some(text) = read_text(&dir.join(lock::FILE_NAME), &shown(lock::FILE_NAME))? {
-            match Lock::parse(&text) {
-                Ok(read) => lock = read,
-                Err(fault) => {
-                    let source = Arc::new(SourceFile::new(shown(lock::FILE_NAME), text));
-                    lock_toml = Some(Remarks { source, diagnostics: vec![fault] });
-                }
-            }
+            let (read, diagnostics) = Lock::parse(&text).map_or_else(|fault| (Lock::default(), vec![fault]), |read| (read, Vec::new()));
+            lock = read;
+            lock_toml = Some(Remarks { source: Arc::new(SourceFile::new(shown(lock::FILE_NAME), text)), diagnostics });
         }
         Ok(Self { root, build, settings, build_toml, kiln_toml, matrix_toml: None, lock, lock_toml })
     }

@@ -116,6 +116,13 @@ pub fn torch_build_serves(local: &str, compute: Compute) -> bool {
     flavour == Flavour::Unknown || fit(flavour, compute) == Fit::Named
 }
 
+/// The compute that a build of this local part is for and that no other part of its wheel tells, with the release as written: ROCm. The
+/// name of a build for XPU does not say for which release it is.
+pub fn torch_compute_of(local: &str) -> Option<(Compute, Version)> {
+    let version = Version::parse(local.to_ascii_lowercase().strip_prefix("rocm")?).ok()?;
+    Some((Compute::Rocm(version.major_minor()), version))
+}
+
 /// The local part of the builds that are configured for a compute; none where no build is.
 pub fn torch_local_for(compute: Compute) -> Option<String> {
     match compute {
@@ -188,6 +195,11 @@ mod tests {
             assert_eq!(torch_local_for(Compute::Cuda(release)), Some(local.to_ascii_lowercase()));
         }
         assert_eq!(flavour("rocm6.4.1"), Flavour::Rocm(MajorMinor::new(6, 4)));
+        assert_eq!(
+            torch_compute_of("ROCm6.4.1").map(|(compute, version)| format!("{compute:?} {version}")),
+            Some("Rocm(MajorMinor { major: 6, minor: 4 }) 6.4.1".to_owned())
+        );
+        assert_eq!([torch_compute_of("cu126"), torch_compute_of("xpu"), torch_compute_of("rocmx")], [None, None, None]);
         for local in ["cu", "cu1", "cuda", "rocm", "rocmx", "git1234", "cu12.6"] {
             assert_eq!(flavour(local), Flavour::Unknown, "{local}");
         }

@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::part::{Part, WheelPin};
 
 pub use self::cuda::{CudaMembers, CudaToolkit, CudaUse};
-pub use self::flavour::{TorchBuild, torch_build_serves, torch_local_for};
+pub use self::flavour::{TorchBuild, torch_build_serves, torch_compute_of, torch_local_for};
 pub use self::headers::{HeaderLibrary, cutlass_version};
 pub use self::torch::TorchRelease;
 pub(crate) use self::torch::shown;

@@ -4,7 +4,7 @@ use kiln_format::BackendName;
 use kiln_format::lock::{Lock, LockedTorch};
 use kiln_format::variant::Compute;
 
-use kiln_toolchain::torch_build_serves;
+use kiln_toolchain::{torch_build_serves, torch_compute_of};
 
 use super::data::{Matrix, Row, Target};
 
@@ -12,7 +12,7 @@ impl Matrix {
     /// The matrix with the releases of a lock file. A locked release stands before the matrix's own for the same minor: variants are
     /// named after the minor, and of equal names the first row counts. So it is what is built, unless another one is asked for by its
     /// full version. A build with a local part that says what it is for (`2.11.0+cu126`) is for the rows of that compute alone. A minor
-    /// that the matrix lacks gets a row for the processor and one for the CUDA of the wheel, outside the default set. Of several locked
+    /// that the matrix lacks gets a row for the processor and one for the CUDA of the wheel, or the ROCm of its name, outside the default set. Of several locked
     /// releases of a minor the newest comes first.
     #[must_use]
     pub fn with_locked(mut self, lock: &Lock) -> Self {
@@ -37,7 +37,8 @@ impl Matrix {
             }
         }
         let cuda = torch.cuda.clone().map(|cuda| (Compute::new(BackendName::Cuda, cuda.major_minor()), Some(cuda)));
-        for (compute, compute_version) in [Some((Compute::Cpu, None)), cuda].into_iter().flatten() {
+        let rocm = torch.local().and_then(torch_compute_of).map(|(compute, version)| (compute, Some(version)));
+        for (compute, compute_version) in [Some((Compute::Cpu, None)), cuda, rocm].into_iter().flatten() {
             if serves(compute) && !rows.iter().any(|made| made.compute == compute) {
                 let (release, systems) = (torch.version.clone(), vec![target]);
                 let (tvm_ffi, default, broken, kiln_only) = (None, false, false, true);
@@ -52,6 +53,23 @@ impl Matrix {
         let same = self.rows.iter().position(|known| known.torch == minor);
         let at = same.or_else(|| self.rows.iter().position(|known| known.torch > minor)).unwrap_or(self.rows.len());
         self.rows.splice(at..at, rows);
+    }
+}
+
+impl Matrix {
+    /// Why this matrix, which is [`Matrix::with_locked`], builds nothing with a pinned release; none if it does.
+    pub fn unplanned(&self, torch: &LockedTorch) -> Option<String> {
+        let serves = |row: &Row| torch.local().is_none_or(|local| torch_build_serves(local, row.compute));
+        let is_its = |row: &Row, target| row.release == torch.version && row.systems.contains(&target) && serves(row);
+        let (shown, minor) = (format!("torch {} ({})", torch.shown(), torch.platform), torch.version.major_minor());
+        match target(&torch.platform) {
+            None => Some(format!("{shown} is pinned, but no variant is for that platform")),
+            Some(target) if self.rows.iter().any(|row| is_its(row, target)) => None,
+            Some(_) => Some(format!(
+                "{shown} is pinned, but no variant is built with it: the matrix has no row of torch {minor} for such a build, \
+                 and its name does not say which release of the compute it is for"
+            )),
+        }
     }
 }
 
@@ -125,6 +143,39 @@ mod tests {
         // A minor that is new gets rows for what the build is for.
         assert_eq!(rows(&pin("2.16.0", "cu126", Some("12.6")), (2, 16)), ["torch 2.16 cuda 12.6 with 2.16.0"]);
         assert_eq!(rows(&pin("2.16.0", "cpu", None), (2, 16)), ["torch 2.16 cpu with 2.16.0"]);
+    }
+
+    #[test]
+    fn a_pin_without_a_row_is_told() {
+        let pin = |release: &str, local: &str, platform: &str| {
+            let known = locked_torch(release);
+            let wheel = format!("torch-{release}+{local}-cp311-cp311-manylinux_2_28_x86_64.whl");
+            LockedTorch { wheel, cuda: None, platform: platform.to_owned(), ..known }
+        };
+        let with = |torch: &LockedTorch| {
+            let mut lock = Lock::default();
+            lock.add(torch.clone());
+            Matrix::builtin().unwrap().with_locked(&lock)
+        };
+        let rocm = pin("2.16.0", "rocm7.9.1", "linux-x86_64");
+        assert_eq!(rows(&with(&rocm), (2, 16)), ["torch 2.16 rocm 7.9.1 with 2.16.0"]);
+        assert_eq!(with(&rocm).unplanned(&rocm), None);
+        // Another release of ROCm than the matrix has.
+        let other = rows(&with(&pin("2.13.0", "rocm9.3", "linux-x86_64")), (2, 13));
+        assert_eq!(
+            (other[0].as_str(), other.len()),
+            ("torch 2.13 rocm 9.3 with 2.13.0", rows(&Matrix::builtin().unwrap(), (2, 13)).len() + 1)
+        );
+        let xpu = pin("2.16.0", "xpu", "linux-x86_64");
+        assert_eq!(rows(&with(&xpu), (2, 16)), Vec::<String>::new());
+        insta::assert_snapshot!(with(&xpu).unplanned(&xpu).unwrap(), @"torch 2.16.0+xpu (linux-x86_64) is pinned, but no variant is built with it: the matrix has no row of torch 2.16 for such a build, and its name does not say which release of the compute it is for");
+        let known = pin("2.13.0", "xpu", "linux-x86_64");
+        assert_eq!(with(&known).unplanned(&known), None);
+        let foreign = pin("2.13.0", "cpu", "plan9-mips");
+        assert_eq!(
+            with(&foreign).unplanned(&foreign).unwrap(),
+            "torch 2.13.0+cpu (plan9-mips) is pinned, but no variant is for that platform"
+        );
     }
 
     #[test]

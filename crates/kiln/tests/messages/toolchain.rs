@@ -91,6 +91,8 @@ fn a_python_that_has_no_torch() {
     error[torch-from]: there is no Python `python9`
     hint: give the path of a Python interpreter, such as `.venv/bin/python`
     ");
+    // Also where units are only measured.
+    assert!(place.say(&["lint", "--torch-from", "python9"]).contains("error[torch-from]: there is no Python `python9`"));
     place.script("bin/python3", "echo \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 1\n");
     insta::assert_snapshot!(place.say(&["build", "--torch-from", "python3"]), @"
     exit code 1
@@ -151,15 +153,20 @@ fn a_store_that_is_empty() {
 
 /// A wheel of a torch that nobody knows, with this many bytes that cannot be compressed.
 pub(crate) fn unknown_torch(size: usize) -> kiln_test_server::Wheel {
+    torch("2.16.0", size)
+}
+
+/// A wheel of this release of torch with so many such bytes.
+fn torch(version: &str, size: usize) -> kiln_test_server::Wheel {
     use kiln_test_server::{Member, Wheel, WheelBuilder, noise};
     let stub = kiln_object::stub::Stub::new("libc10.so", kiln_object::elf::Machine::X86_64, Vec::new()).write().unwrap();
-    let built = WheelBuilder::new("torch", "2.16.0")
-        .file("torch/version.py", "__version__ = '2.16.0'\ncuda: Optional[str] = None\n")
+    let built = WheelBuilder::new("torch", version)
+        .file("torch/version.py", format!("__version__ = '{version}'\ncuda: Optional[str] = None\n"))
         .member(Member::stored("torch/include/noise.h", noise(5, size)))
         .member(Member::stored("torch/lib/libc10.so", stub))
-        .file("torch-2.16.0.dist-info/METADATA", "Name: torch\nLicense-Expression: BSD-3-Clause\n")
+        .file(&format!("torch-{version}.dist-info/METADATA"), "Name: torch\nLicense-Expression: BSD-3-Clause\n")
         .build();
-    Wheel { file: "torch-2.16.0-cp311-cp311-manylinux_2_28_x86_64.whl".to_owned(), ..built }
+    Wheel { file: format!("torch-{version}-cp311-cp311-manylinux_2_28_x86_64.whl"), ..built }
 }
 
 #[test]
@@ -249,4 +256,93 @@ fn what_a_project_pins_is_kept_while_it_is_away_or_its_lock_is_damaged() {
     let (code, said) = collected_outside(&place);
     assert!(code == Some(0) && said.contains("in 2 entries; 0 kept"), "{code:?} {said}");
     assert_eq!((count("trees"), count("names")), (0, 0));
+}
+
+/// Another machine has pinned the release: the lock is there, and nothing of the release is.
+#[test]
+fn a_plan_with_a_pinned_torch_that_is_not_in_the_store() {
+    let server = kiln_test_server::FixtureServer::start().unwrap();
+    server.add("torch", &torch("2.15.9", 1000));
+    let mut place = Place::without_torch();
+    place.write_project();
+    place.env("KILN_INDEX_URL", &server.index());
+    assert!(place.say(&["toolchain", "add", "torch==2.15.9"]).contains("Added torch 2.15.9"));
+    for name in ["toolchains-v1", "projects-v1"] {
+        std::fs::remove_dir_all(place.path("cache").join(name)).unwrap();
+    }
+
+    server.clear_log();
+    for args in [&["build", "--plan"][..], &["build", "--plan", "--offline"]] {
+        let said = place.say(&[args, &["--torch", "2.15"]].concat());
+        assert!(said.starts_with("exit code 0\n"), "{said}");
+        assert!(said.contains("variant torch215-cxx11-cpu-x86_64-linux with torch 2.15.9: _relu_cpu_[id].abi3.so\n"), "{said}");
+    }
+    assert_eq!(server.log().entries.len(), 0, "a plan fetches nothing");
+
+    // Whether a build starts is another question, and it is asked where the wheel is.
+    let verdict = place.say(&["doctor", "cpu"]);
+    assert!(verdict.contains("torch 2.15.9 of the index"), "{verdict}");
+    let offline = place.say(&["build", "--offline", "--torch", "2.15"]);
+    assert!(offline.contains("error[offline]: torch 2.15.9 (linux-x86_64) is not in the store"), "{offline}");
+    assert!(place.say(&["doctor", "--offline", "cpu"]).contains("error[offline]: torch 2.15.9 (linux-x86_64) is not in the store"));
+}
+
+/// A note of a project that does not say any more what it is about: nothing that it may have needed is removed.
+#[test]
+fn a_damaged_note_keeps_all() {
+    let server = kiln_test_server::FixtureServer::start().unwrap();
+    server.add("torch", &unknown_torch(1000));
+    let mut place = Place::without_torch();
+    place.write_project();
+    place.env("KILN_INDEX_URL", &server.index());
+    assert!(place.say(&["toolchain", "add", "torch==2.16.0"]).contains("Added torch 2.16.0"));
+    let notes: Vec<_> = std::fs::read_dir(place.path("cache/projects-v1")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    let whole = std::fs::read(note).unwrap();
+    std::fs::write(note, &whole[..whole.len() / 2]).unwrap();
+    for args in [&["toolchain", "gc"][..], &["toolchain", "gc", "--dry-run"], &["toolchain", "gc", "--forget-missing"]] {
+        // From elsewhere, and in the project itself, whose lock does not say what its builds used.
+        for directory in [".", "relu"] {
+            let run = place.run_in(directory, args);
+            let said = run.errors();
+            assert!(
+                run.code == Some(1) && said.contains("error[store]: it is not known what a project needs: `[dir]/cache/projects-v1/"),
+                "{said}"
+            );
+            assert!(said.contains("hint: nothing was removed; the next build of that project writes it anew"), "{said}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(place.path("cache/toolchains-v1/trees")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(place.path("cache/toolchains-v1/names")).unwrap().count(), 1);
+}
+
+/// A build for XPU of a torch that the matrix lacks: nothing says which release of oneAPI it is for.
+#[test]
+fn a_pin_that_nothing_is_built_with_is_told() {
+    use kiln_test_server::{Member, Wheel, WheelBuilder};
+    let server = kiln_test_server::FixtureServer::start().unwrap();
+    for local in ["xpu", "rocm7.9"] {
+        let stub = kiln_object::stub::Stub::new("libc10.so", kiln_object::elf::Machine::X86_64, Vec::new()).write().unwrap();
+        let built = WheelBuilder::new("torch", &format!("2.16.0+{local}"))
+            .file("torch/version.py", format!("__version__ = '2.16.0+{local}'\ncuda: Optional[str] = None\n"))
+            .member(Member::stored("torch/include/a.h", b"".to_vec()))
+            .member(Member::stored("torch/lib/libc10.so", stub))
+            .file(&format!("torch-2.16.0+{local}.dist-info/METADATA"), "Name: torch\nLicense-Expression: BSD-3-Clause\n")
+            .build();
+        server.add("torch", &Wheel { file: format!("torch-2.16.0+{local}-cp311-cp311-manylinux_2_28_x86_64.whl"), ..built });
+    }
+    let mut place = Place::without_torch();
+    place.write_project();
+    place.env("KILN_INDEX_URL", &server.index());
+    let said = place.say(&["toolchain", "add", "torch==2.16.0+xpu"]);
+    assert!(said.contains("Added torch 2.16.0+xpu (linux-x86_64)"), "{said}");
+    assert!(
+        said.contains("warning: torch 2.16.0+xpu (linux-x86_64) is pinned, but no variant is built with it: the matrix has no row"),
+        "{said}"
+    );
+    let checked = place.say(&["check-config"]);
+    assert!(checked.contains("warning[lock]: torch 2.16.0+xpu (linux-x86_64) is pinned, but no variant is built with it"), "{checked}");
+    assert!(checked.contains("--> kiln.lock:1:1"), "{checked}");
+    let said = place.say(&["toolchain", "add", "torch==2.16.0+rocm7.9"]);
+    assert!(said.contains("Added torch 2.16.0+rocm7.9") && !said.contains("no variant is built with it"), "{said}");
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use kiln::build::{Checked, ROW_HINT};
+use kiln::matrix::Matrix;
 use kiln::{BuildError, known_projects, lock_file};
 use kiln_format::Version;
 use kiln_format::lock::{self, Lock, LockedTorch};
@@ -95,8 +97,12 @@ pub(super) fn add(context: &Context<'_>, releases: &[String], user: bool) -> Res
             // Without a local part an index may offer just one build that has one.
             let text = format!("torch {} ({})", locked.shown(), context.platform);
             let (license, cuda) = (locked.license.clone(), shown_cuda(&locked));
+            let unplanned = unplanned(context, &locked)?;
             target.change(context, &text, |lock| lock.add(locked))?;
             context.printer.status("Added", &format!("{text}, {cuda}, to {}; license: {license}", target.shown));
+            if let Some(message) = unplanned {
+                context.printer.warning(&format!("{message}; {ROW_HINT}"));
+            }
         }
         Ok(Exit::Success)
     })?
@@ -145,6 +151,16 @@ pub(super) fn update(context: &Context<'_>, names: &[String], user: bool) -> Res
         }
         Ok(Exit::Success)
     })?
+}
+
+/// Why no variant would be built with a release, if that is so: in the project, or, without one, by the matrix of Kiln.
+fn unplanned(context: &Context<'_>, torch: &LockedTorch) -> Result<Option<String>, Failure> {
+    // A project that cannot be opened says so to whoever builds it.
+    let of_project = context.project.as_ref().and_then(|dir| Checked::open(dir, &Lock::default()).ok()).map(|checked| checked.matrix);
+    let matrix = of_project.map_or_else(Matrix::builtin, Ok).map_err(BuildError::from)?;
+    let mut lock = Lock::default();
+    lock.add(torch.clone());
+    Ok(matrix.with_locked(&lock).unplanned(torch))
 }
 
 fn warn_if_unvouched(context: &Context<'_>, pinned: &PinnedTorch) {
