@@ -299,7 +299,8 @@ impl LockedWorkDir {
         self.path.join("out")
     }
 
-    pub(crate) fn tmp_dir(&self) -> PathBuf {
+    /// Where files of the one process that uses the directory may be: whatever is left there is removed when it is next locked.
+    pub fn tmp_dir(&self) -> PathBuf {
         self.path.join("tmp")
     }
 

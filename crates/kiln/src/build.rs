@@ -299,6 +299,9 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     let out = options.out_dir.as_deref().map(out_dir::resolve);
     own.extend(out.as_deref().and_then(|out| out.strip_prefix(root).ok()));
     let scm = git::inspect(root, services.git, &own);
+    if services.interrupt.is_set() {
+        return Err(BuildError::Interrupted);
+    }
     if let Scm::Unusable(reason) = &scm {
         (services.events)(&Event::Warning {
             message: format!("the git state of the project cannot be read, its content stands in: {reason}"),
@@ -306,9 +309,6 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     }
     let unique_id = match &options.unique_id {
         Some(id) => id.clone(),
-    if services.interrupt.is_set() {
-        return Err(BuildError::Interrupted);
-    }
         None => ops_id::unique_id(&scm, &sources, options.purpose)?,
     };
     let dirty = ops_id::is_dirty(&scm, &sources).unwrap_or(false);
@@ -423,8 +423,11 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     let unobjected = Unobjected::of(work_dir.path());
     for variant in &prepared.plan.variants {
         let name = variant.selected.variant.name();
-        let made =
-            if report.interrupted { Err(None) } else { package_variant(prepared, services, variant, &outcome, &out_dir, &unobjected) };
+        let made = if report.interrupted {
+            Err(None)
+        } else {
+            package_variant(prepared, services, variant, &outcome, &out_dir, &unobjected, &work_dir.tmp_dir())
+        };
         let event = match made {
             Ok((placed, stage)) => {
                 report.built += 1;

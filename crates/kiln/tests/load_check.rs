@@ -159,15 +159,21 @@ fn an_interrupt_ends_a_load_that_hangs() {
         mark.display()
     );
     write(&dir, "tiny.cpp", &at_load(&body));
+    let scratch = sandbox.path("tmp");
+    fs::create_dir(&scratch).unwrap();
+    let nothing_is_there = || fs::read_dir(&scratch).unwrap().count() == 0;
     let mut build = sandbox.kiln(&dir, &["build"]);
-    let mut child = build.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = build.env("TMPDIR", &scratch).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let _deadline = Deadline::of(&child);
     while !mark.exists() && child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(10));
     }
+    // Not even for a moment: a build may be killed, and whoever comes next looks into the work directory alone.
+    assert!(nothing_is_there());
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
     let run = Run::from(child.wait_with_output().unwrap());
     assert!(run.code == Some(130) && run.stderr.contains("the build was interrupted"), "{:?} {}", run.code, run.stderr);
     assert!(!run.stderr.contains("error[load]") && tree::extensions(&dir.join("build")).is_empty(), "{}", run.stderr);
+    assert!(nothing_is_there() && fs::read_dir(dir.join(".kiln/tmp")).unwrap().count() == 0);
     assert!(is_gone(&fs::read_to_string(&mark).unwrap()), "what the kernel has started still runs");
 }

@@ -32,8 +32,8 @@ pub enum LoadCheck {
 pub struct Loader {
     /// How a worker is started.
     pub worker: Worker,
-    /// Where it writes.
-    pub scratch: PathBuf,
+    /// Where it writes when the path of the work directory is no text in UTF-8, which the runtime does not take.
+    pub elsewhere: PathBuf,
     /// How long loading may take. It takes moments; a machine that is busy must not fail a build.
     pub timeout: Duration,
 }
@@ -118,11 +118,12 @@ fn obstacle(selected: &Selected, options: &BuildOptions, services: &Services<'_>
     if !matches!(arch.compute, Compute::Cpu | Compute::Cuda(_)) {
         return Some("the libraries of its vendor are not known".to_owned());
     }
-    services.loader.is_none().then(|| "there is no directory for temporary files that can be written to".to_owned())
+    services.loader.is_none().then(|| "Kiln does not find its own program, which would load it".to_owned())
 }
 
-/// Loads the variant in `dir`, if this machine can, and tells what goes wrong. False: it does not load.
-pub(super) fn loads(prepared: &Prepared<'_>, services: &Services<'_>, variant: &PlannedVariant, dir: &Path) -> bool {
+/// Loads the variant in `dir`, if this machine can, and tells what goes wrong. False: it does not load. `scratch` is for what the process
+/// that loads it writes.
+pub(super) fn loads(prepared: &Prepared<'_>, services: &Services<'_>, variant: &PlannedVariant, dir: &Path, scratch: &Path) -> bool {
     let (Some(loader), Some(runtime)) = (&services.loader, &prepared.runtime) else { return true };
     if !is_loadable(&variant.selected, &prepared.options, services) {
         return true;
@@ -135,7 +136,7 @@ pub(super) fn loads(prepared: &Prepared<'_>, services: &Services<'_>, variant: &
     }
     let session = Session {
         worker: &loader.worker,
-        scratch: &loader.scratch,
+        scratch: if scratch.to_str().is_some() { scratch } else { &loader.elsewhere },
         timeout: loader.timeout,
         interrupt: &services.interrupt,
         keeps_output: true,

@@ -18,7 +18,7 @@ use crate::package::{self, Contents, PackageError, Placed};
 use crate::plan::PlannedVariant;
 use crate::record::Stage;
 
-/// Verifies and packages one variant. An error without a report means that a step of the graph has said why.
+/// Verifies and packages one variant; `scratch` is a directory for temporary files. An error without a report means that a step of the graph has said why.
 pub(super) fn package_variant(
     prepared: &Prepared<'_>,
     services: &Services<'_>,
@@ -26,6 +26,7 @@ pub(super) fn package_variant(
     outcome: &Outcome,
     out_dir: &Path,
     unobjected: &Unobjected,
+    scratch: &Path,
 ) -> Result<(Placed, Stage), Option<Report>> {
     let name = variant.selected.variant.name();
     let package_error = |error: PackageError| Some(Report::of(&error, error.code(), error.hint()));
@@ -54,7 +55,7 @@ pub(super) fn package_variant(
         verify_code(prepared, variant, library)?;
     }
     let remarks = Cell::new(0);
-    let inspect = |dir: &Path| looked.inspect(services, dir, &remarks) && load::loads(prepared, services, variant, dir);
+    let inspect = |dir: &Path| looked.inspect(services, dir, &remarks) && load::loads(prepared, services, variant, dir, scratch);
     let placed = package::place(out_dir, &name, &contents, digest, &metadata, &inspect).map_err(package_error)?;
     if let (Some(key), 0) = (key, remarks.get()) {
         unobjected.note(&name, &key);

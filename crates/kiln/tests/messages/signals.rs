@@ -243,3 +243,59 @@ fn a_reader_that_takes_one_line_does_no_harm() {
         assert_eq!(place.path("relu/build/torch215-cxx11-cpu-x86_64-linux/metadata.json").exists(), at < 2, "{args}");
     }
 }
+
+/// What the first questions are put to may hang too: the compiler, and git.
+#[test]
+fn a_program_that_hangs_when_it_is_asked_does_not_hold_a_build() {
+    let hang = |place: &Place, name: &str| {
+        let dir = place.path(".").display().to_string();
+        place.script(
+            &format!("bin/{name}"),
+            &format!("echo $$ > '{dir}/pid'; : > '{dir}/ready'\nexec '{}' 1000\n", real_program("sleep").display()),
+        );
+    };
+    let with_git = quick();
+    fs::create_dir(with_git.path("relu/.git")).unwrap();
+    hang(&with_git, "git");
+    let with_compiler = quick();
+    hang(&with_compiler, "g++");
+    for place in [with_git, with_compiler] {
+        let scratch = place.path("tmp");
+        fs::create_dir(&scratch).unwrap();
+        for args in [&BUILD[..], &["lint"], &["doctor", "--offline", "cpu"]] {
+            let mut command = place.command(args);
+            command.env("TMPDIR", &scratch);
+            let build = Build::start(&place, command);
+            let hanging = build.compiler();
+            build.send(Signal::INT);
+            let (code, told) = build.end();
+            assert_eq!(code, Some(130), "{args:?}: {told}");
+            assert!(told.contains("error[interrupted]: ") && !told.contains("server"), "{args:?}: {told}");
+            assert!("XZ".contains(state(hanging)), "{args:?}: {told}");
+            let left: Vec<_> = fs::read_dir(&scratch).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert!(left.is_empty(), "{args:?} left {left:?}");
+        }
+    }
+}
+
+/// A server that says nothing is not waited for when somebody wants to stop; what a command has for this time is removed all the same.
+#[test]
+fn nothing_is_left_when_a_command_ends_without_its_end() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = Place::without_torch();
+    let scratch = place.path("tmp");
+    fs::create_dir(&scratch).unwrap();
+    let index = format!("http://{}/simple", server.local_addr().unwrap());
+    let mut command = place.command(&["--index", &index, "doctor", "cpu"]);
+    command.env("TMPDIR", &scratch).current_dir(place.path("home")).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    // It asks, so it has its directory.
+    let _silent = server.accept().unwrap();
+    assert_eq!(fs::read_dir(&scratch).unwrap().count(), 1);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(told.contains("interrupted while a server was waited for"), "{told}");
+    assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0);
+}

@@ -19,6 +19,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::commands::scratch;
 use crate::exit::{Exit, Failure};
 use crate::printer::Printer;
 
@@ -36,6 +37,12 @@ static FIRST: AtomicU8 = AtomicU8::new(0);
 pub(crate) fn exit_code() -> u8 {
     let first = FIRST.load(Ordering::SeqCst);
     128 + if first == 0 { number(SIGINT) } else { first }
+}
+
+/// Ends the process in spite of what still runs.
+fn end() -> ! {
+    scratch::remove_all();
+    std::process::exit(i32::from(exit_code()))
 }
 
 fn number(signal: i32) -> u8 {
@@ -67,7 +74,7 @@ pub(crate) fn listen(interrupt: &Interrupt, last: impl Fn() + Send + 'static) ->
                 Wish::End => {
                     interrupt.kill();
                     last();
-                    std::process::exit(i32::from(exit_code()));
+                    end();
                 }
             }
         }
@@ -126,7 +133,7 @@ pub(crate) fn unless_stuck<T>(interrupt: &Interrupt, printer: &Printer, work: im
                 if interrupt.is_set() && goes_on(PATIENCE) {
                     let failure = Failure::new("interrupted", "interrupted while a server was waited for");
                     printer.failure(&Failure { exit: Exit::Interrupted, ..failure });
-                    std::process::exit(i32::from(exit_code()));
+                    end();
                 }
             }
         };

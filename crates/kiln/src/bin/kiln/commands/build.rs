@@ -13,7 +13,6 @@ use kiln_format::Level;
 use kiln_graph::{Interrupt, JobServer, quoted};
 use kiln_toolchain::{Catalog, Launcher, Provisioner};
 
-use super::scratch::Scratch;
 use super::system;
 use crate::args::{Build, MessageFormat};
 use crate::exit::{Exit, Failure};
@@ -66,13 +65,12 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let arch = args.arch.as_ref().map(|list| arch_request(list, &device_capabilities)).transpose();
     let arch = arch.map_err(|error| Failure { exit: Exit::Usage, ..Failure::new("arch", error.to_string()) })?;
     let actions = if args.no_cache { None } else { Some(settings.actions(&cache_dir)?) };
-    // Without a place for its files, nothing is loaded, and variants count as linked.
-    let scratch = Scratch::new("kiln-load-", settings).ok();
     let timeout = Duration::from_secs(args.load_timeout);
-    let loader = |scratch: &Scratch| Some(Loader { worker: super::call::worker().ok()?, scratch: scratch.path().to_owned(), timeout });
+    // Without this program's own file, nothing is loaded, and variants count as linked.
+    let loader = super::call::worker().ok().map(|worker| Loader { worker, elsewhere: settings.environment.temporary_dir(), timeout });
     let launcher = args.launcher.as_ref().map(|value| launcher(value, settings, &cache_dir)).transpose()?;
     let services = Services {
-        loader: scratch.as_ref().and_then(loader),
+        loader,
         launcher,
         cuda,
         provisioner: &provisioner,

@@ -12,7 +12,7 @@ pub(crate) mod toolchain;
 pub(crate) mod update_build;
 pub(crate) mod variants;
 
-mod scratch;
+pub(crate) mod scratch;
 mod system;
 
 use std::path::Path;
