@@ -50,24 +50,26 @@ fn fresh() -> Sandbox {
     sandbox
 }
 
-/// The kernel as it is built with the torch of the package index: its extension, and the directory of that torch.
-fn reference() -> &'static (PathBuf, PathBuf, Sandbox) {
-    static BUILT: OnceLock<(PathBuf, PathBuf, Sandbox)> = OnceLock::new();
+/// The kernel as it is built with the torch of the package index: the libraries that its extension needs, the names that it wants, and the directory
+/// of that torch. The place where it was built does not outlast this.
+fn reference() -> &'static (Vec<String>, Vec<String>, PathBuf) {
+    static BUILT: OnceLock<(Vec<String>, Vec<String>, PathBuf)> = OnceLock::new();
     BUILT.get_or_init(|| {
         let sandbox = Sandbox::new();
         let dir = relu().write(&sandbox.path("reference"));
         sandbox.build(&dir, &["--torch", "2.11", "--offline"]);
         let headers = sandbox.run(&dir, &["toolchain", "path", &format!("torch=={RELEASE}")]);
         let extension = tree::extensions(&dir.join("build")).pop().unwrap();
-        (extension, PathBuf::from(headers.stdout.trim()), sandbox)
+        let nm =
+            Command::new(real_program("nm").unwrap()).args(["-D", "--undefined-only", "--format=just-symbols"]).arg(&extension).output();
+        let wanted = text(&nm.unwrap().stdout).lines().map(|name| name.split('@').next().unwrap().to_owned()).collect();
+        (needed(&extension), wanted, PathBuf::from(headers.stdout.trim()).canonicalize().unwrap())
     })
 }
 
 /// Torch's headers in a wheel of this local version.
 fn wheel(local: &str) -> Wheel {
-    let (extension, torch, _) = reference();
-    let nm = Command::new(real_program("nm").unwrap()).args(["-D", "--undefined-only", "--format=just-symbols"]).arg(extension).output();
-    let wanted: Vec<String> = text(&nm.unwrap().stdout).lines().map(|name| name.split('@').next().unwrap().to_owned()).collect();
+    let (_, wanted, torch) = reference();
     let catalog = Catalog::embedded().unwrap();
     let known = catalog.torch(&Version::parse(RELEASE).unwrap(), "linux-x86_64").unwrap();
     let version = format!("{RELEASE}+{local}");
@@ -152,9 +154,8 @@ fn a_build_with_a_local_version_is_pinned_built_with_and_found_offline() {
     let listed = run(&sandbox, &dir, &[], &["toolchain", "list", "-v"]);
     assert!(listed.stdout.contains(&format!("torch=={RELEASE}+cpu linux-x86_64")), "{}", listed.stdout);
     // The headers and the names are those of the package index's build, so the code is too.
-    let (reference, ..) = reference();
     let extension = tree::extensions(&dir.join("build")).pop().unwrap();
-    assert_eq!(needed(&extension), needed(reference));
+    assert_eq!(needed(&extension), reference().0);
     assert_quiet(&sandbox.path("."));
 
     // Another machine has the lock only, and an index that speaks HTML and lists relative addresses.

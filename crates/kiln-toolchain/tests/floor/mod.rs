@@ -41,14 +41,43 @@ pub(crate) fn ambient() -> BTreeMap<String, PathBuf> {
 /// A floor in a store of its own.
 pub(crate) struct Made {
     pub(crate) floor: Floor,
-    pub(crate) store: tempfile::TempDir,
+    pub(crate) store: Store,
 }
 
-pub(crate) static MADE: LazyLock<Made> = LazyLock::new(|| make(&HOST, LEVEL));
+/// The directory of a floor.
+pub(crate) enum Store {
+    /// Of one test.
+    OfTest(tempfile::TempDir),
+    /// For as long as the process lives: what it keeps to its end it does not remove, so the next one does.
+    OfAll(PathBuf),
+}
 
+impl Store {
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::OfTest(dir) => dir.path(),
+            Self::OfAll(dir) => dir,
+        }
+    }
+}
+
+pub(crate) static MADE: LazyLock<Made> = LazyLock::new(|| make_for_all(LEVEL));
+
+/// A floor of one test, with a blank in its way.
 pub(crate) fn make(host: &HostCompiler, level: FloorLevel) -> Made {
-    // A blank in the way.
-    let store = tempfile::Builder::new().prefix("floor store ").tempdir().unwrap();
+    make_in(Store::OfTest(tempfile::Builder::new().prefix("floor store ").tempdir().unwrap()), host, level)
+}
+
+/// A floor of all tests of this program.
+pub(crate) fn make_for_all(level: FloorLevel) -> Made {
+    let name = format!("floor store {level} of {}", env!("CARGO_CRATE_NAME"));
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _none_before = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir(&dir).unwrap();
+    make_in(Store::OfAll(dir), &HOST, level)
+}
+
+fn make_in(store: Store, host: &HostCompiler, level: FloorLevel) -> Made {
     let floor = Floor::new(host, machine(), level, &ambient(), store.path()).unwrap();
     assert!(!floor.is_there());
     let TryRun { failed, steps, .. } = run(&floor);
