@@ -26,8 +26,10 @@ pub enum Event {
         /// What, such as `manylinux_2_28 for g++ 12.2.0`.
         what: String,
     },
-    /// Another build holds the work directory; this one waits.
+    /// Another build holds what this one needs; this one waits.
     Waiting {
+        /// What the other one prepares for all projects, such as `manylinux_2_28 for g++ 12.2.0`; none when it builds this project.
+        preparing: Option<String>,
         /// Process id of the holder, when it is known.
         pid: Option<u32>,
     },

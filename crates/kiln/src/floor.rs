@@ -70,13 +70,14 @@ pub(crate) fn provide(floor: &Floor, host: &HostCompiler, jobs: NonZeroUsize, se
         floor.note_use(SystemTime::now());
         return Ok(());
     }
-    let waiting = &mut |pid| (services.events)(&Event::Waiting { pid });
+    let what = format!("{} for {}", floor.level(), compiler_name(host));
+    let waiting = &mut |pid| (services.events)(&Event::Waiting { preparing: Some(what.clone()), pid });
     let work_dir = WorkDir::open(floor.work_dir())?.lock(None, &services.interrupt, waiting)?;
     if floor.is_there() {
         // Another process made it meanwhile.
         return Ok(());
     }
-    (services.events)(&Event::Preparing { what: format!("{} for {}", floor.level(), compiler_name(host)) });
+    (services.events)(&Event::Preparing { what });
     let (interrupt, job_server) = (services.interrupt.clone(), services.job_server.clone());
     let config = Config { jobs, interrupt, job_server, ..Config::default() };
     let failure: Mutex<Option<String>> = Mutex::default();

@@ -27,11 +27,11 @@ pub enum HashError {
         /// The places that were looked at, in order.
         places: Vec<PathBuf>,
     },
-    /// A directory with the name of a variant has no metadata.
-    #[error("`{}` has the name of a variant and no `metadata.json`", path.display())]
+    /// Directories with the names of variants have no metadata.
+    #[error("{} no `metadata.json`", named(paths))]
     NoMetadata {
-        /// The directory.
-        path: PathBuf,
+        /// The directories, sorted; at least one.
+        paths: Vec<PathBuf>,
     },
     /// Something in a variant that no digest can say.
     #[error("`{}` {why}", path.display())]
@@ -83,12 +83,19 @@ impl HashError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoVariants { .. } => Some("`kiln build` makes them"),
+            Self::NoMetadata { paths } if paths.len() > 1 => Some("`kiln build` makes them again; remove those that are none"),
             Self::NoMetadata { .. } => Some("`kiln build` makes it again; remove the directory if it is none"),
             Self::NoFile { .. } => Some("a variant holds plain files only: put one in its place, or remove it"),
             Self::Signed { .. } => Some("`--force` rewrites it all the same; sign it again afterwards"),
             _ => None,
         }
     }
+}
+
+/// The directories as the beginning of a sentence.
+fn named(paths: &[PathBuf]) -> String {
+    let has = if paths.len() == 1 { "has the name of a variant and" } else { "have the names of variants and" };
+    format!("{} {has}", list(paths))
 }
 
 fn list(places: &[PathBuf]) -> String {
@@ -125,8 +132,8 @@ pub fn find_variants(dir: &Path) -> Result<Vec<VariantDir>, HashError> {
             return Ok(found);
         }
     }
-    match places.iter().find_map(|place| without_metadata(place)) {
-        Some(path) => Err(HashError::NoMetadata { path }),
+    match places.iter().map(|place| without_metadata(place)).find(|paths| !paths.is_empty()) {
+        Some(paths) => Err(HashError::NoMetadata { paths }),
         None => Err(HashError::NoVariants { places: places.into() }),
     }
 }
@@ -137,18 +144,16 @@ pub fn find_variants(dir: &Path) -> Result<Vec<VariantDir>, HashError> {
 /// As [`find_variants`], and [`HashError::NoMetadata`].
 pub fn find_whole_variants(dir: &Path) -> Result<Vec<VariantDir>, HashError> {
     let found = find_variants(dir)?;
-    match found.first().and_then(|variant| without_metadata(variant.path.parent()?)) {
-        Some(path) => Err(HashError::NoMetadata { path }),
-        None => Ok(found),
-    }
+    let paths = found.first().and_then(|variant| variant.path.parent()).map(without_metadata).unwrap_or_default();
+    if paths.is_empty() { Ok(found) } else { Err(HashError::NoMetadata { paths }) }
 }
 
-/// The first directory in `place` that has the name of a variant and no metadata.
-fn without_metadata(place: &Path) -> Option<PathBuf> {
-    let names = fs::read_dir(place).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+/// The directories in `place` that have the name of a variant and no metadata, sorted.
+fn without_metadata(place: &Path) -> Vec<PathBuf> {
+    let names = fs::read_dir(place).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(|name| name.parse::<Variant>().is_ok()).collect();
     names.sort();
-    names.iter().map(|name| place.join(name)).find(|path| path.is_dir() && !path.join(METADATA).is_file())
+    names.iter().map(|name| place.join(name)).filter(|path| path.is_dir() && !path.join(METADATA).is_file()).collect()
 }
 
 /// What [`rehash`] did.
@@ -281,11 +286,16 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let build = tmp.path().join("build");
         fs::create_dir_all(build.join("torch-cpu")).unwrap();
-        let lacks = |error: HashError| matches!(error, HashError::NoMetadata { path } if path.ends_with("build/torch-cpu"));
+        let lacks = |error: HashError| matches!(error, HashError::NoMetadata { paths } if paths.len() == 1 && paths[0].ends_with("build/torch-cpu"));
         assert!(lacks(find_variants(tmp.path()).unwrap_err()));
         variant(&build, "torch-cuda");
         assert_eq!(find_variants(tmp.path()).unwrap().len(), 1);
         assert!(lacks(find_whole_variants(tmp.path()).unwrap_err()));
+        fs::create_dir(build.join("torch-rocm")).unwrap();
+        let both = find_whole_variants(tmp.path()).unwrap_err();
+        let said = both.to_string().replace(&build.display().to_string(), "build");
+        assert_eq!(said, "`build/torch-cpu`, `build/torch-rocm` have the names of variants and no `metadata.json`");
+        fs::remove_dir(build.join("torch-rocm")).unwrap();
         fs::rename(build.join("torch-cpu"), build.join("benchmarks")).unwrap();
         assert_eq!(find_whole_variants(tmp.path()).unwrap().len(), 1);
     }

@@ -42,7 +42,8 @@ pub enum LockFileError {
 pub fn read(path: &Path) -> Result<Lock, LockFileError> {
     let text = match small_file::read_text(path) {
         Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Lock::default()),
+        // A link that leads nowhere is there.
+        Err(e) if e.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => return Ok(Lock::default()),
         Err(source) => return Err(LockFileError::Io { what: "read", path: path.to_owned(), source }),
     };
     Lock::parse(&text).map_err(|fault| {

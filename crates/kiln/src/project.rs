@@ -80,6 +80,12 @@ pub enum ProjectError {
         /// The path.
         path: PathBuf,
     },
+    /// A link whose target is not there stands where a file should be.
+    #[error("`{}` is a link that leads nowhere", path.display())]
+    Dangling {
+        /// The path.
+        path: PathBuf,
+    },
     /// A pipe, a socket or a device stands where a file should be: reading it might never end.
     #[error("`{}` is neither a file nor a directory", path.display())]
     Special {
@@ -270,6 +276,9 @@ pub(crate) fn read_text(path: &Path, shown: &str) -> Result<Option<String>, Proj
     }
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_ok() => {
+            return Err(ProjectError::Dangling { path: shown.into() });
+        }
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) if e.kind() == io::ErrorKind::IsADirectory => return Err(ProjectError::NotAFile { path: shown.into() }),
         Err(source) => return Err(ProjectError::Io { path: shown.into(), source }),

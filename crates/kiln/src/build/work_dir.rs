@@ -16,7 +16,7 @@ use crate::project;
 /// The project's `.kiln`, or, in a project that cannot be written to, a directory of the cache. Locked.
 pub(super) fn open(root: &Path, services: &Services<'_>) -> Result<LockedWorkDir, BuildError> {
     let work_dir = find(root, services)?;
-    Ok(work_dir.lock(None, &services.interrupt, &mut |pid| (services.events)(&Event::Waiting { pid }))?)
+    Ok(work_dir.lock(None, &services.interrupt, &mut |pid| (services.events)(&Event::Waiting { preparing: None, pid }))?)
 }
 
 fn find(root: &Path, services: &Services<'_>) -> Result<WorkDir, BuildError> {

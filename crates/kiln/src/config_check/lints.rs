@@ -15,6 +15,7 @@ pub const LINTS: &[&str] = &[
     "default-stream",
     "duplicate-backend",
     "duplicate-source",
+    "duplicate-value",
     "layout",
     "leading-dot",
     "license-id",
@@ -87,6 +88,7 @@ const HUB_LICENSES: &[&str] = &[
 
 pub(super) fn check(build: &Build) -> Vec<Diagnostic> {
     let mut diagnostics = duplicate_sources(build);
+    diagnostics.extend(duplicate_values(build));
     diagnostics.extend(unknown_archs(build));
     diagnostics.extend(license(build));
     diagnostics.extend(unused_stable_abi(build));
@@ -129,6 +131,36 @@ fn duplicate_sources(build: &Build) -> Vec<Diagnostic> {
         }
     }
     diagnostics
+}
+
+/// Values that stand twice in one list.
+fn duplicate_values(build: &Build) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for kernel in &build.kernels {
+        twice("depends", &kernel.depends, &mut diagnostics);
+        match &kernel.options {
+            KernelOptions::Cuda { capabilities: Some(list), .. } => twice("cuda-capabilities", list, &mut diagnostics),
+            KernelOptions::Rocm { archs: Some(list), .. } => twice("rocm-archs", list, &mut diagnostics),
+            KernelOptions::Cann { archs: Some(list), .. } => twice("npu-archs", list, &mut diagnostics),
+            _ => {}
+        }
+    }
+    if let Framework::TorchNoarch(noarch) = &build.framework {
+        twice("cuda-capabilities", noarch.cuda_capabilities.as_deref().unwrap_or_default(), &mut diagnostics);
+        twice("rocm-archs", noarch.rocm_archs.as_deref().unwrap_or_default(), &mut diagnostics);
+    }
+    diagnostics
+}
+
+fn twice<T: std::fmt::Display>(key: &str, list: &[Spanned<T>], diagnostics: &mut Vec<Diagnostic>) {
+    let mut seen = BTreeSet::new();
+    for value in list {
+        let shown = value.value.to_string();
+        let message = format!("`{shown}` is listed in `{key}` already");
+        if !seen.insert(shown) {
+            diagnostics.push(Diagnostic::warning("duplicate-value", value.span, message).with_hint("remove one of the two".to_owned()));
+        }
+    }
 }
 
 /// What may make one source two things: every flag of a kernel.
@@ -220,6 +252,21 @@ mod tests {
     fn said(rest: &str) -> String {
         let project = Project::new(rest, &[]);
         render(&project.build.source, &check(&project.build))
+    }
+
+    #[test]
+    fn values_that_stand_twice() {
+        let said = said(
+            "[torch]\n[kernel.a]\nbackend = \"cuda\"\ndepends = [\"torch\", \"torch\"]\nsrc = []\n\
+             cuda-capabilities = [\"9.0\", \"8.0\", \"9.0\"]\n[kernel.b]\nbackend = \"cpu\"\ndepends = [\"torch\"]\nsrc = []\n\
+             [kernel.r]\nbackend = \"rocm\"\ndepends = []\nsrc = []\nrocm-archs = [\"gfx90a\", \"gfx90a\", \"gfx942\"]\n",
+        );
+        let twice: Vec<&str> = said.lines().filter(|line| line.starts_with("warning[duplicate-value]")).collect();
+        insta::assert_snapshot!(twice.join("\n"), @r"
+        warning[duplicate-value]: `torch` is listed in `depends` already
+        warning[duplicate-value]: `9.0` is listed in `cuda-capabilities` already
+        warning[duplicate-value]: `gfx90a` is listed in `rocm-archs` already
+        ");
     }
 
     #[test]

@@ -119,3 +119,52 @@ fn built_metadata_that_are_no_json() {
     hint: `--force` rewrites it all the same; sign it again afterwards
     ");
 }
+
+/// A file that is a link to nowhere is there: what it would say is not known.
+#[test]
+fn files_that_are_links_to_nowhere() {
+    for name in ["kiln.toml", "kiln.lock", "build.toml"] {
+        let place = Place::with_project();
+        let _none_before = std::fs::remove_file(place.path("relu").join(name));
+        place.link(&format!("relu/{name}"), "nowhere");
+        for args in [&["build"][..], &["check-config"], &["list-variants"]] {
+            let said = place.say(args);
+            assert_eq!(said, format!("exit code 1\n--- stderr ---\nerror[project]: `{name}` is a link that leads nowhere\n"), "{args:?}");
+        }
+    }
+    let mut place = Place::with_project();
+    place.env("XDG_CONFIG_HOME", &place.path("config").display().to_string());
+    place.write("config/kiln/other", "");
+    place.link("config/kiln/kiln.lock", "nowhere");
+    let said = place.say(&["list-variants"]);
+    assert!(said.starts_with("exit code 1\n--- stderr ---\nerror[lock]: failed to read `[dir]/config/kiln/kiln.lock`\n"), "{said}");
+}
+
+#[test]
+fn every_variant_that_cannot_be_hashed_is_named() {
+    let place = Place::with_project();
+    for name in ["torch-cpu", "torch-cuda", "torch-rocm", "torch-xpu"] {
+        place.write(&format!("relu/build/{name}/metadata.json"), "{\"name\": \"relu\"}");
+    }
+    place.write("relu/build/torch-cpu/metadata.json", "[]");
+    place.link("relu/build/torch-rocm/link", "nowhere");
+    insta::assert_snapshot!(place.say(&["hash"]), @"
+    exit code 1
+    --- stderr ---
+         Rewrote torch-cuda
+         Rewrote torch-xpu
+    error[hash]: `./build/torch-cpu/metadata.json` is malformed
+      caused by: metadata must be a JSON object
+    error[hash]: `./build/torch-rocm/link` is a link that leads nowhere
+    hint: a variant holds plain files only: put one in its place, or remove it
+    ");
+    for name in ["torch-cpu", "torch-rocm"] {
+        std::fs::remove_file(place.path(&format!("relu/build/{name}/metadata.json"))).unwrap();
+    }
+    insta::assert_snapshot!(place.say(&["hash"]), @"
+    exit code 1
+    --- stderr ---
+    error[hash]: `./build/torch-cpu`, `./build/torch-rocm` have the names of variants and no `metadata.json`
+    hint: `kiln build` makes them again; remove those that are none
+    ");
+}

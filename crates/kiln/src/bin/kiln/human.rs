@@ -97,7 +97,7 @@ impl<'a> HumanReporter<'a> {
             Event::Warning { message } => self.printer.warning(message),
             Event::Fetch(fetch) => self.fetch(fetch),
             Event::Preparing { what } => self.printer.status("Preparing", what),
-            Event::Waiting { pid } => self.printer.status("Waiting", &waiting(*pid)),
+            Event::Waiting { preparing, pid } => self.printer.status("Waiting", &waiting(preparing.as_deref(), *pid)),
             Event::Graph(event) => self.graph(event),
             // Shown with its step.
             Event::Compiler(_) => {}
@@ -331,11 +331,10 @@ pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
-fn waiting(pid: Option<u32>) -> String {
-    match pid {
-        Some(pid) => format!("for another build of this project (process {pid})"),
-        None => "for another build of this project".to_owned(),
-    }
+fn waiting(preparing: Option<&str>, pid: Option<u32>) -> String {
+    let what = preparing.map_or_else(|| "of this project".to_owned(), |what| format!("that prepares {what}"));
+    let pid = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    format!("for another build {what}{pid}")
 }
 
 fn because(reason: &Reason) -> String {

@@ -38,7 +38,7 @@ fn value(event: &Event) -> Value {
         Event::Warning { message } => json!({"reason": "warning", "message": message}),
         Event::Fetch(event) => fetch_value(event),
         Event::Preparing { what } => json!({"reason": "preparing", "what": what}),
-        Event::Waiting { pid } => json!({"reason": "waiting", "pid": pid}),
+        Event::Waiting { preparing, pid } => json!({"reason": "waiting", "preparing": preparing, "pid": pid}),
         Event::Graph(event) => graph_value(event),
         Event::Compiler(CompilerMessage { unit, text, severity, file, line, column, capabilities }) => json!({
             "reason": "compiler-message", "unit": unit, "severity": severity, "file": file, "line": line, "column": column,

@@ -12,12 +12,16 @@ pub(crate) fn run(args: &Hash, printer: &Printer) -> Result<Exit, Failure> {
         hint: error.hint().map(str::to_owned),
         ..Failure::new("hash", error.to_string())
     };
+    let mut failed = Vec::new();
     for variant in find_whole_variants(&args.dir.path).map_err(failure)? {
-        let verb = match rehash(&variant.path, args.force).map_err(failure)? {
-            Rehashed::Unchanged => "Unchanged",
-            Rehashed::Rewritten => "Rewrote",
-        };
-        printer.status(verb, &variant.name);
+        match rehash(&variant.path, args.force) {
+            Ok(Rehashed::Unchanged) => printer.status("Unchanged", &variant.name),
+            Ok(Rehashed::Rewritten) => printer.status("Rewrote", &variant.name),
+            Err(error) => failed.push(failure(error)),
+        }
     }
-    Ok(Exit::Success)
+    // All of them, for the next command to be the last one.
+    let last = failed.pop();
+    failed.iter().for_each(|failure| printer.failure(failure));
+    last.map_or(Ok(Exit::Success), Err)
 }
