@@ -87,6 +87,23 @@ fn a_read_only_project_is_built_elsewhere() {
     drop(read_only);
 }
 
+/// Copies of units go where the work of a build goes.
+#[test]
+fn a_read_only_project_is_measured() {
+    let sandbox = Sandbox::new();
+    let dir = usual().write(&sandbox.path("project"));
+    let before = tree::stamps(&dir);
+    let read_only = ReadOnly::new(&dir);
+    let run = Run::of(&mut bound_by_modes(&sandbox, &dir, &["lint", "--format", "json"]));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let unit = &report["units"][0];
+    assert_eq!(unit["unit"].as_str(), Some("checked/checked.cpp"), "{report:#}");
+    assert!(unit["headers-ms"].as_u64().is_some_and(|headers| headers > 0), "{report:#}");
+    assert_eq!(before, tree::stamps(&dir), "something was written into the project");
+    drop(read_only);
+}
+
 #[test]
 fn a_user_without_a_home() {
     let sandbox = Sandbox::new();

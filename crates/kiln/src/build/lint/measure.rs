@@ -21,6 +21,8 @@ use crate::plan::{PROJECT, PlanError, PlannedVariant, machine, runtime_names};
 
 /// Where copies and results lie, below the work directory.
 const PLACE: &str = "lint";
+/// The root that copies are relative to. The work directory of a project that cannot be written to lies elsewhere.
+const COPIES: &str = "lint";
 /// Headers of torch's stable ABI that a kernel needs.
 const STABLE: [&str; 4] =
     ["torch/csrc/stable/library.h", "torch/csrc/stable/tensor.h", "torch/csrc/stable/ops.h", "torch/csrc/stable/accelerator.h"];
@@ -38,20 +40,16 @@ pub(super) struct Compile<'a> {
 pub(super) struct Bench<'a> {
     prepared: &'a Prepared<'a>,
     services: &'a Services<'a>,
-    /// Where copies go, and their path from the project.
+    /// Where copies go.
     sources: PathBuf,
-    below: String,
     work_dir: LockedWorkDir,
 }
 
 impl<'a> Bench<'a> {
-    /// Makes the directories anew, in `work_dir`, which must lie in the project: the compilers run there.
+    /// Makes the directories anew, in `work_dir`.
     pub(super) fn new(prepared: &'a Prepared<'a>, services: &'a Services<'a>, work_dir: &Path) -> Result<Self, BuildError> {
-        let root = &prepared.checked.project.root;
         let place = work_dir.join(PLACE);
         let cannot = |source: io::Error| BuildError::LintPlace { path: place.clone(), source };
-        let below = place.strip_prefix(root).map_err(|_| cannot(io::ErrorKind::PermissionDenied.into()))?;
-        let below = format!("{}/src", below.to_string_lossy());
         match fs::remove_dir_all(&place) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
             _ => {}
@@ -59,7 +57,7 @@ impl<'a> Bench<'a> {
         let sources = place.join("src");
         fs::create_dir_all(&sources).map_err(cannot)?;
         let work_dir = WorkDir::open(place.join("work"))?.lock(None, &services.interrupt, &mut |_| {})?;
-        Ok(Self { prepared, services, sources, below, work_dir })
+        Ok(Self { prepared, services, sources, work_dir })
     }
 
     /// Where the headers of torch are that a variant is compiled with.
@@ -86,7 +84,8 @@ impl<'a> Bench<'a> {
 
     /// The unit as it is.
     pub(super) fn as_it_is(&self, variant: &PlannedVariant, compile: &Compile<'_>) -> Result<Result<Duration, String>, BuildError> {
-        self.run(variant, compile, compile.component.clone(), compile.source)
+        let source = PathRef { root: RootName::new(PROJECT), path: compile.source.to_owned() };
+        self.run(variant, compile, compile.component.clone(), source)
     }
 
     /// Nothing but headers, with the unit's flags.
@@ -99,7 +98,7 @@ impl<'a> Bench<'a> {
     ) -> Result<Result<Duration, String>, BuildError> {
         let text: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
         self.write(name, compile.source, &text)?;
-        self.run(variant, compile, compile.component.clone(), &format!("{}/{name}/{}", self.below, compile.source))
+        self.run(variant, compile, compile.component.clone(), copy(name, compile.source))
     }
 
     /// The unit with a replacement of its umbrella headers.
@@ -114,13 +113,9 @@ impl<'a> Bench<'a> {
             self.write(name, file, &replacement.apply(text))?;
         }
         let mut component = compile.component.clone();
-        let copies: Vec<PathRef> = component.include_dirs.iter().map(|dir| self.below(&format!("{name}/{}", dir.path))).collect();
+        let copies: Vec<PathRef> = component.include_dirs.iter().map(|dir| copy(name, &dir.path)).collect();
         component.include_dirs.splice(0..0, copies);
-        self.run(variant, compile, component, &format!("{}/{name}/{}", self.below, compile.source))
-    }
-
-    fn below(&self, path: &str) -> PathRef {
-        PathRef { root: RootName::new(PROJECT), path: format!("{}/{path}", self.below) }
+        self.run(variant, compile, component, copy(name, compile.source))
     }
 
     fn write(&self, name: &str, file: &str, text: &str) -> Result<(), BuildError> {
@@ -143,7 +138,7 @@ impl<'a> Bench<'a> {
         variant: &PlannedVariant,
         compile: &Compile<'_>,
         component: Component,
-        source: &str,
+        source: PathRef,
     ) -> Result<Result<Duration, String>, BuildError> {
         let graph = self.graph(variant, compile, component, source)?;
         let said = Mutex::new(String::new());
@@ -160,7 +155,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The steps that compile a unit, and nothing else.
-    fn graph(&self, variant: &PlannedVariant, compile: &Compile<'_>, component: Component, source: &str) -> Result<Graph, BuildError> {
+    fn graph(&self, variant: &PlannedVariant, compile: &Compile<'_>, component: Component, source: PathRef) -> Result<Graph, BuildError> {
         let Prepared { checked, host, floor, headers, .. } = self.prepared;
         let no_toolchain = || BuildError::from(PlanError::NoToolchain { variant: variant.selected.variant.name() });
         let host = host.as_ref().ok_or_else(no_toolchain)?;
@@ -171,12 +166,13 @@ impl<'a> Bench<'a> {
         let project = RootName::new(PROJECT);
         let mut graph = Graph::new();
         graph.bind_root(project.clone(), RootBinding { dir: checked.project.root.clone(), kind: RootKind::Mutable }).map_err(in_graph)?;
+        graph.bind_root(RootName::new(COPIES), RootBinding { dir: self.sources.clone(), kind: RootKind::Mutable }).map_err(in_graph)?;
         let (root, binding) = framework.root();
         graph.bind_root(root, binding).map_err(in_graph)?;
         for tree in headers.of(backend.name()) {
             graph.bind_root(tree.root.clone(), tree.binding.clone()).map_err(in_graph)?;
         }
-        let component = Component { sources: vec![PathRef { root: project.clone(), path: source.to_owned() }], ..component };
+        let component = Component { sources: vec![source], ..component };
         let component = for_one_capability(component, compile.capability.as_ref().map(|(name, _)| name.as_str()));
         let processor = Processor::described_by(CPUINFO);
         let mut lowering = Lowering {
@@ -199,6 +195,11 @@ impl<'a> Bench<'a> {
         graph.add_target("unit".to_owned(), outputs).map_err(in_graph)?;
         Ok(graph)
     }
+}
+
+/// A file or directory of the project in the copy called `name`.
+fn copy(name: &str, path: &str) -> PathRef {
+    PathRef { root: RootName::new(COPIES), path: format!("{name}/{path}") }
 }
 
 /// The component with one capability alone.
