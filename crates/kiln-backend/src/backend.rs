@@ -160,6 +160,15 @@ pub trait Backend: Send + Sync {
         true
     }
 
+    /// Whether the toolkit goes with a host compiler.
+    ///
+    /// # Errors
+    /// [`BackendError::HostLimit`], with both versions.
+    fn check_host(&self, host: &HostCompiler) -> Result<(), BackendError> {
+        let _ = host;
+        Ok(())
+    }
+
     /// What the device code of `component` is compiled for.
     ///
     /// # Errors

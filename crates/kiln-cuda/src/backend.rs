@@ -84,34 +84,6 @@ impl CudaBackend {
         profile.mapped_roots.push((self.toolkit.root.clone(), "cuda".to_owned()));
         profile
     }
-
-    /// Refuses a host compiler that the toolkit's headers refuse, before anything is compiled.
-    fn check_host(&self, host: &HostCompiler) -> Result<(), BackendError> {
-        let (limit, name, program) = match host.family {
-            Family::Gnu => (self.toolkit.limits.gnu, "GCC", "g++"),
-            Family::Clang => (self.toolkit.limits.clang, "Clang", "clang++"),
-        };
-        match limit {
-            Some(limit) if host.version.major() > limit => Err(BackendError::HostLimit {
-                message: format!(
-                    "CUDA {} takes {name} up to {limit}, and the host compiler is {name} {}",
-                    self.toolkit.release(),
-                    host.version
-                ),
-                hint: format!(
-                    "name an older one with `--cxx {program}-{limit}`; packages are called `{program}-{limit}` on Debian and Ubuntu"
-                ),
-            }),
-            _ if self.toolkit.contradicts_new_libc && has_new_libc(host) => Err(BackendError::HostLimit {
-                message: format!(
-                    "the headers of CUDA {} do not compile with those of this machine's C library, which is glibc 2.41 or newer",
-                    self.toolkit.release()
-                ),
-                hint: "CUDA 13 knows that library: choose it with `--cuda`; or build on a system with an older one".to_owned(),
-            }),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Whether the host's library of mathematics has what came with glibc 2.41.
@@ -152,6 +124,34 @@ impl Backend for CudaBackend {
         match &component.options {
             Some(KernelOptions::Cuda { minver: Some(minver), .. }) => self.toolkit.release() >= minver.value.major_minor(),
             _ => true,
+        }
+    }
+
+    /// Refuses what the toolkit's headers refuse, before anything is compiled.
+    fn check_host(&self, host: &HostCompiler) -> Result<(), BackendError> {
+        let (limit, name, program) = match host.family {
+            Family::Gnu => (self.toolkit.limits.gnu, "GCC", "g++"),
+            Family::Clang => (self.toolkit.limits.clang, "Clang", "clang++"),
+        };
+        match limit {
+            Some(limit) if host.version.major() > limit => Err(BackendError::HostLimit {
+                message: format!(
+                    "CUDA {} takes {name} up to {limit}, and the host compiler is {name} {}",
+                    self.toolkit.release(),
+                    host.version
+                ),
+                hint: format!(
+                    "name an older one with `--cxx {program}-{limit}`; packages are called `{program}-{limit}` on Debian and Ubuntu"
+                ),
+            }),
+            _ if self.toolkit.contradicts_new_libc && has_new_libc(host) => Err(BackendError::HostLimit {
+                message: format!(
+                    "the headers of CUDA {} do not compile with those of this machine's C library, which is glibc 2.41 or newer",
+                    self.toolkit.release()
+                ),
+                hint: "CUDA 13 knows that library: choose it with `--cuda`; or build on a system with an older one".to_owned(),
+            }),
+            _ => Ok(()),
         }
     }
 

@@ -171,7 +171,8 @@ impl CudaToolkit {
     pub fn to_fetch(provisioner: &Provisioner<'_>, known: &CatalogToolkit, uses: &[CudaUse]) -> Self {
         let (name, parts) = Self::wheel_tree(provisioner.catalog(), known, uses);
         let tree = provisioner.planned_tree(&name, &parts);
-        Self::planned(&tree.dir, known.version.major_minor(), &tree.digest)
+        let limits = HostLimits { gnu: Some(known.gcc.into()), clang: Some(known.clang.into()) };
+        Self { limits, ..Self::planned(&tree.dir, known.version.major_minor(), &tree.digest) }
     }
 
     /// The toolkit that will be in `dir` once it is fetched, for plans.

@@ -20,6 +20,7 @@ use kiln_graph::Interrupt;
 use kiln_object::elf::Machine;
 use serde::{Deserialize, Serialize};
 
+use self::choice::Resolved;
 pub(crate) use self::choice::{is_launcher, is_program, is_usual_name, on_path};
 pub use self::runtime::{HostRuntime, RuntimeError, RuntimeFile};
 use crate::discover::Need;
@@ -87,6 +88,13 @@ pub struct HostCompiler {
     pub runtime: HostRuntime,
     /// Whether it takes `-fno-gnu-unique`: GCC does, and needs it; Clang makes no unique symbols and refuses the option.
     pub accepts_no_gnu_unique: bool,
+}
+
+impl HostSearch {
+    /// Whether somebody named the compiler. `CC` names one for this machine alone.
+    pub fn is_named(&self) -> bool {
+        self.cxx.is_some() || (self.cc.is_some() && machine::foreign(self.machine).is_none())
+    }
 }
 
 impl HostCompiler {
@@ -224,12 +232,34 @@ impl HostError {
 /// # Errors
 /// When there is no compiler, or the one there is does not work or lacks a part.
 pub fn find(search: &HostSearch, cache: &Path) -> Result<Found, HostError> {
-    let resolved = choice::resolve(search)?;
+    ask(&choice::resolve(search)?, search, cache)
+}
+
+/// The compiler to take where the one of [`find`] does not do: the newest on `PATH` that `fits`, of GCC before Clang. None where
+/// somebody named a compiler, who is not to get another one.
+pub fn find_other(search: &HostSearch, cache: &Path, fits: &dyn Fn(&HostCompiler) -> bool) -> Option<HostCompiler> {
+    if search.is_named() {
+        return None;
+    }
+    let mut best: Option<HostCompiler> = None;
+    for resolved in choice::all(search) {
+        // What does not work is no compiler to take.
+        let Ok(Found { compiler, .. }) = ask(&resolved, search, cache) else { continue };
+        let rank = |compiler: &HostCompiler| (compiler.family == Family::Gnu, compiler.version.clone());
+        if fits(&compiler) && best.as_ref().is_none_or(|best| rank(best) < rank(&compiler)) {
+            best = Some(compiler);
+        }
+    }
+    best
+}
+
+/// Asks a compiler what it is, unless that is known.
+fn ask(resolved: &Resolved, search: &HostSearch, cache: &Path) -> Result<Found, HostError> {
     let key = resolved.key(search);
     if let Some(compiler) = cache::load(cache, &key, &search.path) {
         return Ok(Found { compiler, probes: 0 });
     }
-    let probed = probe::probe(&resolved, search, cache.parent().unwrap_or(Path::new(".")))?;
+    let probed = probe::probe(resolved, search, cache.parent().unwrap_or(Path::new(".")))?;
     if let Err(cause) = cache::save(cache, &key, &probed) {
         tracing::debug!(%cause, cache = %cache.display(), "what is known of the compiler is not kept");
     }

@@ -33,6 +33,11 @@ impl Backends {
         self.cuda.get(&release)
     }
 
+    /// Those with a toolkit.
+    pub fn all(&self) -> Vec<&dyn Backend> {
+        self.cuda.values().map(|backend| backend as &dyn Backend).collect()
+    }
+
     /// The backend that compiles for `compute`; none if no toolkit was provided for it.
     pub fn get(&self, compute: Compute) -> Option<&dyn Backend> {
         match compute {

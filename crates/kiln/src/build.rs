@@ -38,6 +38,7 @@ use crate::event::Event;
 use crate::floor;
 use crate::frameworks::{FoundFramework, FrameworkSource, FrameworkUse, Frameworks, TorchSource};
 use crate::git::{self, GitTool, Scm};
+use crate::host::HostSource;
 use crate::known_projects;
 use crate::matrix::{Filters, Kind, Matrix, Selected, Selection, Set, Target, choose};
 use crate::ops_id::{self, Purpose};
@@ -191,17 +192,14 @@ impl BuildOptions {
     }
 }
 
-/// Gives the host compiler; asked only when something is compiled.
-pub type HostSource<'a> = dyn Fn() -> Result<HostCompiler, BuildError> + Sync + 'a;
-
 /// What a build works with.
 pub struct Services<'a> {
     /// Provides toolchains from wheels.
     pub provisioner: &'a Provisioner<'a>,
     /// Where torch comes from.
     pub torch: TorchSource,
-    /// Gives the host compiler.
-    pub host: &'a HostSource<'a>,
+    /// Where the host compiler comes from.
+    pub host: HostSource,
     /// What stands in front of the compilers of units.
     pub launcher: Option<Launcher>,
     /// The CUDA toolkits.
@@ -240,6 +238,8 @@ pub struct Prepared<'a> {
     scm: Scm,
     dirty: bool,
     host: Option<HostCompiler>,
+    /// The host compiler that a toolkit refuses, where another one is taken.
+    refused_host: Option<HostCompiler>,
     backends: Backends,
     frameworks: Frameworks,
     headers: HeaderTrees,
@@ -317,7 +317,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         ops_ids.insert(selected.backend, OpsId::new(&build.general.name.value, selected.backend, &unique_id)?);
     }
     let compiled = || selection.variants.iter().filter(|selected| selected.kind != Kind::Noarch);
-    let host = if compiled().next().is_some() { Some((services.host)()?) } else { None };
+    let host = if compiled().next().is_some() { Some(services.host.usual()?) } else { None };
     if let (Some(launcher), Some(compiler)) = (&services.launcher, host.as_ref().and_then(HostCompiler::behind_launcher)) {
         return Err(BuildError::TwoLaunchers { launcher: launcher.path.clone(), compiler: compiler.to_owned() });
     }
@@ -336,10 +336,18 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         // A toolkit that is only planned cannot be asked.
         backends.add_cuda(release, if options.fetch { backend.with_dry_runs(Arc::clone(&dry_runs)) } else { backend });
     }
+    let warn = |message: String| (services.events)(&Event::Warning { message });
+    let (host, refused_host) = match host {
+        None => (None, None),
+        Some(usual) => {
+            let fitting = services.host.fitting(usual, &backends.all());
+            fitting.note.into_iter().for_each(warn);
+            (Some(fitting.compiler), fitting.instead_of)
+        }
+    };
     let cutlass = checked.project.settings.cutlass.as_ref().map(|dir| root.join(&dir.value));
     let source = HeaderSource { provisioner: services.provisioner, cutlass: cutlass.as_deref(), environment: services.cuda.environment };
     let compiled_for: BTreeSet<BackendName> = compiled().map(|selected| selected.backend).collect();
-    let warn = |message: String| (services.events)(&Event::Warning { message });
     let headers = HeaderTrees::provide(build, &compiled_for, &source, options.fetch, &warn)?;
     let choice = checked.project.settings.floor.as_ref().map(|floor| floor.value).unwrap_or_default();
     let floor = match &host {
@@ -361,7 +369,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         ambient: services.ambient,
     })?;
     let runtime = load::runtime(&selection.variants, &options, services)?;
-    Ok(Prepared { checked, options, plan, scm, dirty, host, backends, frameworks, headers, floor, runtime })
+    Ok(Prepared { checked, options, plan, scm, dirty, host, refused_host, backends, frameworks, headers, floor, runtime })
 }
 
 /// Runs a prepared build: the graph, then the packages of all variants whose steps ended well, then the record.

@@ -21,6 +21,7 @@ pub mod frameworks;
 pub mod git;
 pub mod globs;
 pub mod hash;
+pub mod host;
 pub mod known_projects;
 pub mod lock_file;
 pub mod matrix;

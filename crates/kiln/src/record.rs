@@ -75,6 +75,9 @@ pub struct ToolchainRecord {
     /// The build that its headers stood in for, where the variant's own build was not at hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stands_in_for: Option<StandInRecord>,
+    /// The host compiler that is the usual one here and that the variant's toolkit refuses, where another one was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<String>,
 }
 
 /// A build of torch for which the headers of another one stood in.

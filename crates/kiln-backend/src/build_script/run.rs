@@ -20,6 +20,7 @@ use super::vendor::{Provided, Request, Vendor};
 use crate::backend::{Component, Lowering};
 use crate::compile::CompileProfile;
 use crate::flags::{FlagFault, FlagList, audit_flags};
+use crate::host::FittingHost;
 use crate::source::{Language, SourceKind, classify_source};
 
 /// The C++ levels that all compilers of a library take. The first one, where the build script asks for none, is that of kernels that use
@@ -63,10 +64,14 @@ impl<V: Vendor> Build<V> {
         }
         let mut notes = self.check_flags()?;
         let cache_dir = self.cargo.cache_dir();
-        let host = host::find(&self.cargo.host_search(), &cache_dir.join("host-compilers-v1.json"))?.compiler;
+        let (search, known) = (self.cargo.host_search(), cache_dir.join("host-compilers-v1.json"));
+        let usual = host::find(&search, &known)?.compiler;
         let has_device_code = sources.iter().any(|source| classify_source(&source.path) == SourceKind::Other);
         let provided =
             V::default().provide(&Request { cargo: &self.cargo, cache_dir: &cache_dir, device: &self.device, has_device_code })?;
+        let host = FittingHost::choose(usual, &[&*provided.backend], &|fits| host::find_other(&search, &known, fits));
+        notes.extend(host.note);
+        let host = host.compiler;
         let component = self.component(name, sources, include_dirs.clone(), &provided);
         let planned = self.plan(name, component, &places, &host, &provided)?;
         notes.extend(planned.notes.iter().cloned());

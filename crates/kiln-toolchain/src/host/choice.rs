@@ -67,6 +67,35 @@ pub(super) fn resolve(search: &HostSearch) -> Result<Resolved, HostError> {
     }
 }
 
+/// Every compiler that could be taken where none was chosen: each file once, in the order of `PATH`, by name within a directory. A link
+/// that leads to a launcher is none: what stands behind it has a file of its own.
+pub(super) fn all(search: &HostSearch) -> Vec<Resolved> {
+    let foreign = machine::foreign(search.machine).map(|machine| format!("{}-", machine::triple(machine)));
+    let is_one = |name: &str| match &foreign {
+        None => is_usual_name(name),
+        // Clang compiles for every processor.
+        Some(prefix) => match name.strip_prefix(prefix.as_str()) {
+            Some(name) => is_usual_name(name),
+            None => name.starts_with("clang++") && is_usual_name(name),
+        },
+    };
+    let mut found = Vec::new();
+    let mut files = Vec::new();
+    for dir in std::env::split_paths(&search.path).filter(|dir| dir.is_absolute()) {
+        let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_one(name)).collect();
+        names.sort();
+        for compiler in names.iter().map(|name| dir.join(name)).filter(|path| is_program(path)) {
+            let real = compiler.canonicalize().unwrap_or_else(|_| compiler.clone());
+            if !is_launcher(&real) && !files.contains(&real) {
+                files.push(real);
+                found.push(Resolved { launcher: None, compiler, args: Vec::new() });
+            }
+        }
+    }
+    found
+}
+
 /// The first of the usual compilers for another processor.
 fn cross(machine: Machine, search: &HostSearch) -> Result<Resolved, HostError> {
     let prefixed = |name: &str| format!("{}-{name}", machine::triple(machine));

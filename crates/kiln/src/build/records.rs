@@ -46,11 +46,8 @@ pub(super) fn variant(
     {
         by = compiler_name(host);
         let identity = host.identity.clone();
-        let licenses = BTreeMap::new();
-        toolchains.insert(
-            "cxx".to_owned(),
-            ToolchainRecord { provider: "system".to_owned(), version: by.clone(), identity, licenses, ..ToolchainRecord::default() },
-        );
+        let (provider, version, instead_of) = ("system".to_owned(), by.clone(), prepared.refused_host.as_ref().map(compiler_name));
+        toolchains.insert("cxx".to_owned(), ToolchainRecord { provider, version, identity, instead_of, ..ToolchainRecord::default() });
     }
     if variant.extension.is_some()
         && let Some(launcher) = &services.launcher
@@ -66,8 +63,10 @@ pub(super) fn variant(
         };
         let (provider, version, identity) = (provider.to_owned(), version.to_string(), identity.to_owned());
         let stands_in_for = stand_in.map(StandInRecord::from);
-        toolchains
-            .insert(name.to_owned(), ToolchainRecord { provider, version, identity, licenses: licenses(terms), wheel, stands_in_for });
+        toolchains.insert(
+            name.to_owned(),
+            ToolchainRecord { provider, version, identity, licenses: licenses(terms), wheel, stands_in_for, instead_of: None },
+        );
     }
     if let Some(cuda) = cuda_release(selected).and_then(|release| prepared.backends.cuda(release)) {
         let toolkit = cuda.toolkit();

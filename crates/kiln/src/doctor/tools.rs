@@ -12,7 +12,7 @@ use crate::git::{self, GitTool};
 pub(super) fn compilers(examination: &Examination<'_>, distribution: &Distribution) -> Section {
     let candidates = found_compilers(&examination.view);
     let mut items = Vec::new();
-    let chosen = (examination.services.host)();
+    let chosen = examination.services.host.usual();
     let chosen_path = match &chosen {
         Ok(host) => {
             // Behind a launcher the compiler itself is the first argument.

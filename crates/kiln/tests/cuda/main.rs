@@ -5,6 +5,8 @@
 
 mod fresh;
 mod headers;
+mod hosts;
+mod hosts;
 mod lint;
 mod pitfalls;
 #[path = "../support/mod.rs"]

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let mut filters = super::filters(&args.filter)?;
     let out_dir = args.out.as_ref().map(|dir| settings.environment.current_dir.join(dir));
     system::fits(&torch, &filters)?;
-    let host = || system::host(&args.system, settings, &checked.project.settings, &cache_dir, &interrupt);
+    let host = system::host(&args.system, settings, &checked.project.settings, &cache_dir, &interrupt);
     let cuda_from = system::cuda_from(&args.system, settings);
     let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
     system::take_named(&cuda, &mut filters)?;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         cuda,
         provisioner: &provisioner,
         torch,
-        host: &host,
+        host,
         git: &settings.git(&interrupt),
         ambient: &settings.ambient(),
         cache_dir: &cache_dir,

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         cuda,
         provisioner: &provisioner,
         torch,
-        host: &|| system::host(&args.system, settings, kiln_toml, &cache_dir, &interrupt),
+        host: system::host(&args.system, settings, kiln_toml, &cache_dir, &interrupt),
         git: &settings.git(&interrupt),
         ambient: &settings.ambient(),
         cache_dir: &cache_dir,

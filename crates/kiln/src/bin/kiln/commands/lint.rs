@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Lint, settings: &Settings, printer: &Printer) -> Result
     let torch = system::torch_source(&args.system, settings, &cache_dir, &interrupt)?;
     let mut filters = super::filters(&args.filter)?;
     system::fits(&torch, &filters)?;
-    let host = || system::host(&args.system, settings, &checked.project.settings, &cache_dir, &interrupt);
+    let host = system::host(&args.system, settings, &checked.project.settings, &cache_dir, &interrupt);
     let cuda_from = system::cuda_from(&args.system, settings);
     let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
     system::take_named(&cuda, &mut filters)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Lint, settings: &Settings, printer: &Printer) -> Result
         cuda,
         provisioner: &provisioner,
         torch,
-        host: &host,
+        host,
         git: &settings.git(&interrupt),
         ambient: &settings.ambient(),
         cache_dir: &cache_dir,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use kiln::build_error::{BuildError, causes};
 use kiln::cuda::CudaToolkits;
 use kiln::frameworks::TorchSource;
+use kiln::host::HostSource;
 use kiln::matrix::Filters;
 use kiln::settings_file;
 use kiln_format::Version;
@@ -80,40 +81,35 @@ pub(super) fn take_named(cuda: &CudaToolkits<'_>, filters: &mut Filters) -> Resu
     Ok(())
 }
 
-/// The host compiler: that of the option, else of `kiln.toml`, else of the two variables that may choose one, else the first on `PATH`.
+/// Where the host compiler comes from: that of the option, else of `kiln.toml`, else of the two variables that may choose one, else the first on `PATH`.
 pub(super) fn host(
     args: &System,
     settings: &Settings,
     kiln_toml: &settings_file::Settings,
     cache_dir: &Path,
     interrupt: &Interrupt,
-) -> Result<HostCompiler, BuildError> {
+) -> HostSource {
     let named = |value: String, origin: &str| Choice { value, origin: origin.to_owned() };
     let option = args.cxx.as_ref().map(|cxx| named(cxx.clone(), "--cxx"));
     let from_file = || kiln_toml.cxx.as_ref().map(|cxx| named(cxx.value.clone(), "kiln.toml: build.cxx"));
     let from_variable = |name: &str| settings.environment.get(name).map(|value| named(value.to_owned(), name));
     let cxx = option.or_else(from_file).or_else(|| from_variable("CXX"));
-    Ok(find(cxx, from_variable("CC"), settings, cache_dir, interrupt)?)
+    host_source(cxx, from_variable("CC"), settings, cache_dir, interrupt)
 }
 
 /// The compiler at `path`.
 pub(super) fn compiler_at(path: &Path, settings: &Settings, cache_dir: &Path, interrupt: &Interrupt) -> Result<HostCompiler, HostError> {
     let choice = Choice { value: path.display().to_string(), origin: "PATH".to_owned() };
-    find(Some(choice), None, settings, cache_dir, interrupt)
+    let HostSource { search, known } = host_source(Some(choice), None, settings, cache_dir, interrupt);
+    Ok(host::find(&search, &known)?.compiler)
 }
 
-fn find(
-    cxx: Option<Choice>,
-    cc: Option<Choice>,
-    settings: &Settings,
-    cache_dir: &Path,
-    interrupt: &Interrupt,
-) -> Result<HostCompiler, HostError> {
+fn host_source(cxx: Option<Choice>, cc: Option<Choice>, settings: &Settings, cache_dir: &Path, interrupt: &Interrupt) -> HostSource {
     let path = settings.environment.get("PATH").unwrap_or_default().into();
     let scratch = Some(settings.environment.temporary_dir());
     let (machine, ambient) = (Some(settings.target.machine()), settings.process_ambient());
     let search = HostSearch { cxx, cc, machine, path, ambient, scratch, limit: None, interrupt: interrupt.clone() };
-    Ok(host::find(&search, &known_compilers(cache_dir))?.compiler)
+    HostSource { search, known: known_compilers(cache_dir) }
 }
 
 /// The file that keeps what is known of compilers.
