@@ -41,6 +41,16 @@ pub enum BackendError {
         /// Which one to take instead.
         hint: String,
     },
+    /// A file or directory of the project whose name the device compiler does not take.
+    #[error("{compiler} does not take `{path}`, which has `{letter}` in its name")]
+    DevicePath {
+        /// The compiler's driver.
+        compiler: &'static str,
+        /// The file, relative to the project.
+        path: String,
+        /// What it does not take.
+        letter: char,
+    },
     /// A flag that does not work with the toolkit of this variant.
     #[error("`{flag}` cannot be used with this toolkit: {reason}")]
     ToolkitFlag {
@@ -71,6 +81,7 @@ impl BackendError {
             Self::Architectures { hint, .. } => hint.clone(),
             Self::CxxLevel { hint, .. } => Some((*hint).to_owned()),
             Self::UnknownProcessor { .. } => Some("name the processor, as in `-march=x86-64-v3`".to_owned()),
+            Self::DevicePath { .. } => Some("rename it".to_owned()),
             Self::ToolkitFlag { .. } | Self::Graph(_) => None,
         }
     }

@@ -1,5 +1,6 @@
 //! The cuda backend of one toolkit.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use kiln_backend::{
@@ -11,7 +12,7 @@ use crate::capability::{self, ArchRequest, Choice, Support};
 use crate::dry_run::DryRuns;
 use crate::flags::UserFlags;
 use crate::lower::{self, Unit};
-use crate::toolkit::CudaToolkit;
+use crate::toolkit::{CudaToolkit, unusable_letter};
 use crate::verify::{self, Planned};
 
 /// Defines that torch's own package adds to extensions of its CUDA build.
@@ -97,6 +98,17 @@ fn is_cuda(path: &str) -> bool {
     path.ends_with(".cu")
 }
 
+/// Refuses what parts of nvcc would split or give to a shell.
+fn check_names(component: &Component) -> Result<(), BackendError> {
+    let sources = component.sources.iter().filter(|source| is_cuda(&source.path));
+    let dirs = component.include_dirs.iter().filter(|_| has_device_code(component));
+    let odd = sources.chain(dirs).find_map(|path| Some((path, unusable_letter(Path::new(&path.path))?)));
+    match odd {
+        Some((path, letter)) => Err(BackendError::DevicePath { compiler: "nvcc", path: path.path.clone(), letter }),
+        None => Ok(()),
+    }
+}
+
 fn has_device_code(component: &Component) -> bool {
     component.sources.iter().any(|source| is_cuda(&source.path))
 }
@@ -167,6 +179,7 @@ impl Backend for CudaBackend {
 
     fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {
         self.check_host(lowering.host)?;
+        check_names(component)?;
         lowering.graph.bind_root(self.toolkit.root.clone(), self.toolkit.binding.clone())?;
         let host_profile = self.host_profile(profile);
         let capabilities = self.choice(component)?.capabilities;
@@ -228,7 +241,7 @@ impl Backend for CudaBackend {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
 
     use kiln_backend::{HostRuntime, Machine, MajorMinor, RuntimeFile};
     use kiln_object::elf::SymbolKind;
@@ -270,6 +283,23 @@ mod tests {
         assert!(hint.starts_with("name an older one with `--cxx g++-15`"), "{hint}");
         let (message, _) = checked(Family::Clang, "22.0.0").unwrap_err();
         assert_eq!(message, "CUDA 13.2 takes Clang up to 21, and the host compiler is Clang 22.0.0");
+    }
+
+    #[test]
+    fn a_component_that_needs_a_newer_toolkit_is_left_out() {
+        let component = |minver: Option<&str>| Component {
+            options: Some(KernelOptions::Cuda {
+                capabilities: None,
+                flags: Vec::new(),
+                minver: minver.map(|minver| kiln_backend::Spanned::new(minver.parse().unwrap(), kiln_backend::Span::new(0, 0))),
+            }),
+            ..Component::generated("k")
+        };
+        let takes = |minver: Option<&str>, minor: u64| {
+            CudaBackend::new(CudaToolkit::planned(Path::new("/cuda"), MajorMinor::new(13, minor), "0"), None).takes(&component(minver))
+        };
+        assert!(takes(None, 0) && takes(Some("12.8"), 0) && takes(Some("13.0"), 0) && takes(Some("13.2"), 10));
+        assert!(!takes(Some("13.2"), 0) && !takes(Some("13.10"), 2), "by number, not by letter");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `cuda-flags`: whose each flag is, and how nvcc must be given it.
 //!
-//! nvcc knows its own options and stops at any other; flags of the host compiler go through `-Xcompiler`, which splits what it is
-//! given at commas and pastes it into a shell command. Text in double quotes survives both.
+//! nvcc knows its own options and stops at any other; flags of the host compiler go through `-Xcompiler`. Two readers stand between a flag
+//! and its compiler: nvcc takes away a backslash before each letter and splits at commas, and a shell reads what nvcc pastes into a command,
+//! in double quotes. So a letter that means something to either is escaped for both.
 
 use kiln_backend::{BackendError, MajorMinor, user_cxx_level};
 
@@ -41,6 +42,7 @@ const TAKE_VALUE: &[&str] = &[
     "-Xcicc",
     "-Xcompiler",
     "-Xcudafe",
+    "-Xfatbin",
     "-Xlinker",
     "-Xnvlink",
     "-Xptxas",
@@ -58,6 +60,7 @@ const TAKE_VALUE: &[&str] = &[
     "-opt-info",
     "-std",
     "-compress-mode",
+    "--archive-options",
     "--compiler-options",
     "--compress-mode",
     "--default-stream",
@@ -65,6 +68,7 @@ const TAKE_VALUE: &[&str] = &[
     "--diag-error",
     "--diag-suppress",
     "--diag-warn",
+    "--fatbin-options",
     "--generate-code",
     "--gpu-architecture",
     "--gpu-code",
@@ -82,6 +86,9 @@ const TAKE_VALUE: &[&str] = &[
 /// Beginnings of flags that only a host compiler takes, unless they are in [`OWN`].
 const OF_HOST: &[&str] =
     &["-W", "-f", "-m", "-pthread", "-pipe", "-pedantic", "-ansi", "-nostdinc", "-ggdb", "-gdwarf", "-gsplit-dwarf", "-gz"];
+
+/// Options that are looked at here and answered with `true` or `false`.
+const ANSWERED: [&str; 4] = ["-rdc", "--relocatable-device-code", "-static-global-template-stub", "--static-global-template-stub"];
 
 /// The first toolkit that knows `-static-global-template-stub`.
 const TEMPLATE_STUB: MajorMinor = MajorMinor::new(12, 8);
@@ -108,7 +115,8 @@ impl UserFlags {
     /// [`BackendError::ToolkitFlag`] for a flag that this toolkit cannot do and that cannot be left out.
     pub(crate) fn read(flags: &[String], toolkit: MajorMinor) -> Result<Self, BackendError> {
         let mut read = Self { has_std: user_cxx_level(flags).is_some(), ..Self::default() };
-        let mut flags = flags.iter();
+        let joined = with_answers(flags);
+        let mut flags = joined.iter();
         while let Some(flag) = flags.next() {
             let (name, value) = flag.split_once('=').map_or((flag.as_str(), None), |(name, value)| (name, Some(value)));
             match name {
@@ -121,6 +129,10 @@ impl UserFlags {
                         flags.next();
                     }
                     continue;
+                }
+                "-dlto" | "--dlink-time-opt" => {
+                    let reason = "what it makes is no code before a link of its own, which extensions do not have";
+                    return Err(BackendError::ToolkitFlag { flag: flag.clone(), reason: reason.to_owned() });
                 }
                 "-rdc" | "--relocatable-device-code" => read.relocatable = is_relocatable(flag),
                 "-dc" | "--device-c" => {
@@ -137,19 +149,37 @@ impl UserFlags {
                 }
                 _ => {}
             }
+            // Joined as well.
+            if flag.strip_prefix("-t").is_some_and(|count| !count.is_empty() && count.bytes().all(|digit| digit.is_ascii_digit())) {
+                continue;
+            }
             if let Some(define) = flag.strip_prefix("-D") {
                 read.args.push(define_arg(define));
             } else if is_of_host(flag) {
                 read.args.extend(to_host(flag));
             } else {
-                read.args.push(flag.clone());
-                if value.is_none() && TAKE_VALUE.contains(&flag.as_str()) {
-                    read.args.extend(flags.next().cloned());
+                let with_value = value.is_none() && TAKE_VALUE.contains(&flag.as_str());
+                let own = [Some(flag), with_value.then(|| flags.next()).flatten()];
+                if let Some(odd) = own.iter().flatten().find(|text| is_for_shells(text)) {
+                    return Err(replaced_by_shells(odd));
                 }
+                read.args.extend(own.into_iter().flatten().cloned());
             }
         }
         Ok(read)
     }
+}
+
+/// The flags, with the answer of one that is asked yes or no joined to it: nvcc takes it as an argument of its own too.
+fn with_answers(flags: &[String]) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for flag in flags {
+        match joined.last_mut().filter(|last| ANSWERED.contains(&last.as_str()) && matches!(flag.as_str(), "true" | "false")) {
+            Some(last) => *last = format!("{last}={flag}"),
+            None => joined.push(flag.clone()),
+        }
+    }
+    joined
 }
 
 /// Whether a flag, with its value, asks for relocatable device code.
@@ -163,6 +193,18 @@ fn refused_compression(flag: &str, toolkit: MajorMinor) -> BackendError {
     BackendError::ToolkitFlag { flag: flag.to_owned(), reason }
 }
 
+/// Whether a shell would put something else in the place of a part of a text.
+fn is_for_shells(text: &str) -> bool {
+    let escaped = |at: usize| text.get(..at).is_some_and(|before| before.ends_with('\\'));
+    text.match_indices(['$', '`']).any(|(at, _)| !escaped(at))
+}
+
+fn replaced_by_shells(text: &str) -> BackendError {
+    let reason =
+        "nvcc gives it to a shell, which puts something else in the place of what begins with `$` or stands in backticks".to_owned();
+    BackendError::ToolkitFlag { flag: text.to_owned(), reason }
+}
+
 fn is_of_host(flag: &str) -> bool {
     let name = flag.split_once('=').map_or(flag, |(name, _)| name);
     !OWN.contains(&name) && OF_HOST.iter().any(|prefix| flag.starts_with(prefix))
@@ -171,12 +213,26 @@ fn is_of_host(flag: &str) -> bool {
 /// A flag of the host compiler.
 pub(crate) fn to_host(flag: &str) -> [String; 2] {
     let plain = flag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_=./+:@%".contains(&byte));
-    ["-Xcompiler".to_owned(), if plain { flag.to_owned() } else { format!("\"{}\"", flag.replace('\\', "\\\\").replace('"', "\\\"")) }]
+    // Between quotes nvcc splits nothing, and it leaves quotes for the shell as they are.
+    let quoted = || format!("\"{}\"", escaped(flag, &[('"', "\\\\\\\"")]));
+    ["-Xcompiler".to_owned(), if plain { flag.to_owned() } else { quoted() }]
 }
 
-/// A define, `NAME` or `NAME=VALUE`: nvcc takes several in one argument, separated by commas.
+/// A define, `NAME` or `NAME=VALUE`: nvcc takes several in one argument, separated by commas, and escapes quotes for the shell.
 pub(crate) fn define_arg(define: &str) -> String {
-    format!("-D{}", define.replace(',', "\\,"))
+    format!("-D{}", escaped(define, &[('"', "\\\""), (',', "\\,")]))
+}
+
+/// A text that arrives as it is: what a shell reads between double quotes is escaped for the shell, and that for nvcc.
+fn escaped(text: &str, own: &[(char, &'static str)]) -> String {
+    const FOR_SHELLS: [(char, &str); 3] = [('\\', "\\\\\\\\"), ('$', "\\\\$"), ('`', "\\\\`")];
+    text.chars().fold(String::new(), |mut escaped, letter| {
+        match FOR_SHELLS.iter().chain(own).find(|(special, _)| *special == letter) {
+            Some((_, written)) => escaped.push_str(written),
+            None => escaped.push(letter),
+        }
+        escaped
+    })
 }
 
 #[cfg(test)]
@@ -236,11 +292,29 @@ mod tests {
         assert_eq!(read(&["-fsanitize=a,b", "-Wa,--x y"]).args, ["-Xcompiler", "\"-fsanitize=a,b\"", "-Xcompiler", "\"-Wa,--x y\""]);
     }
 
+    /// What nvcc 13.2 was seen to hand on to `g++ -E` as it is.
+    #[test]
+    fn what_shells_read_arrives_as_it_is() {
+        assert_eq!(read(&[r#"-DA="q\"u""#]).args, [r#"-DA=\"q\\\\\"u\""#]);
+        assert_eq!(read(&["-DA=$x`y`"]).args, [r"-DA=\\$x\\`y\\`"]);
+        assert_eq!(read(&[r"-D", r"A=a\b"]).args, [r"-DA=a\\\\b"]);
+        assert_eq!(read(&[r#"-fx="a" $b"#]).args, ["-Xcompiler", r#""-fx=\\\"a\\\" \\$b""#]);
+        // Nobody knows how each of nvcc's own options is handed on.
+        for odd in [&["-Xptxas=-v$x"][..], &["-Xcompiler", "-DA=`x`"], &["-I$HOME"]] {
+            let error = read_for(odd, MajorMinor::new(13, 2)).unwrap_err().to_string();
+            assert!(error.contains("nvcc gives it to a shell"), "{error}");
+        }
+        assert_eq!(read(&["-Xcompiler", r"-DA=\$x"]).args, ["-Xcompiler", r"-DA=\$x"]);
+    }
+
     #[test]
     fn what_a_toolkit_does_not_know() {
         let stub = ["-static-global-template-stub=false"];
         assert_eq!(read(&stub).args, stub);
-        assert_eq!(read_for(&stub, MajorMinor::new(12, 6)).unwrap().args, Vec::<String>::new());
+        for apart in [&stub[..], &["-static-global-template-stub", "false"]] {
+            assert_eq!(read_for(apart, MajorMinor::new(12, 6)).unwrap().args, Vec::<String>::new());
+            assert_eq!(read(apart).args, stub);
+        }
         let size = read_for(&["-compress-mode=size"], MajorMinor::new(12, 6)).unwrap_err();
         assert!(size.to_string().contains("not every driver"), "{size}");
         assert!(read_for(&["-compress-mode=size"], MajorMinor::new(13, 0)).is_ok());
@@ -254,9 +328,11 @@ mod tests {
                 && read_one("--relocatable-device-code=true").relocatable
                 && !read_one("-rdc=false").relocatable
         );
+        assert!(read(&["-rdc", "true"]).relocatable && !read(&["-rdc", "false"]).relocatable);
         assert_eq!(read_one("-dc"), UserFlags { args: vec!["-rdc=true".to_owned()], relocatable: true, ..UserFlags::default() });
         assert!(read_one("-std=c++17").has_std && !read_one("-O2").has_std);
         assert!(read_one("-gencode=arch=compute_80,code=sm_80").names_architectures);
-        assert_eq!(read(&["--threads=4", "-t", "4", "-O3"]).args, ["-O3"]);
+        assert_eq!(read(&["--threads=4", "-t", "4", "-t4", "-O3"]).args, ["-O3"]);
+        assert!(read_for(&["-dlto"], MajorMinor::new(13, 2)).is_err());
     }
 }

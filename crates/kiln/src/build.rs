@@ -411,8 +411,12 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
             full.store(true, Ordering::Relaxed);
         }
         (services.events)(&Event::Graph(event.clone()));
-        for message in messages.lock().unwrap_or_else(PoisonError::into_inner).take(event) {
+        let mut messages = messages.lock().unwrap_or_else(PoisonError::into_inner);
+        for message in messages.take(event) {
             (services.events)(&Event::Compiler(message));
+        }
+        if let Some(message) = messages.advice(event) {
+            (services.events)(&Event::Warning { message });
         }
     });
     if full.into_inner() {

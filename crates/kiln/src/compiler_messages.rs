@@ -7,8 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_backend::UnitPart;
 use kiln_graph::{Event, StepId};
+use kiln_object::demangle::demangle;
 
 use crate::compiler_text::{Severity, split};
+
+/// How ptxas calls a device function that is not in its unit.
+const UNRESOLVED: &str = "Unresolved extern function '";
+
+/// How ptxas calls an instruction that the devices of a capability do not have.
+const UNSUPPORTED: &str = "not supported on .target";
 
 /// A message of a compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +41,8 @@ pub struct CompilerMessage {
 pub struct CompilerMessages {
     parts: BTreeMap<StepId, UnitPart>,
     units: BTreeMap<String, Unit>,
+    /// Advice that was given.
+    advised: BTreeSet<String>,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +60,35 @@ impl CompilerMessages {
         for (step, part) in parts {
             units.entry(part.unit.clone()).or_default().open.insert(step.clone());
         }
-        Self { parts: parts.clone(), units }
+        Self { parts: parts.clone(), units, advised: BTreeSet::new() }
+    }
+
+    /// What to do about the failure of a step, where its compiler does not say it; each advice once.
+    pub fn advice(&mut self, event: &Event) -> Option<String> {
+        let Event::StepFailed { step, label, output, .. } = event else { return None };
+        let text = String::from_utf8_lossy(output);
+        let part = self.parts.get(step);
+        let unit = part.map_or(label, |part| &part.source);
+        let advice = match text.split_once(UNRESOLVED) {
+            Some((_, rest)) => {
+                let name = rest.split('\'').next()?;
+                let shown = demangle(name).unwrap_or_else(|| name.to_owned());
+                format!("`{unit}` calls a device function of another unit, `{shown}`: that needs `-rdc=true` in `cuda-flags` of both")
+            }
+            None => {
+                let plain = part.filter(|_| text.contains(UNSUPPORTED))?.capabilities.first()?;
+                let twin = self.twin(part?, plain)?;
+                format!("`{unit}` does not compile for `{plain}`, and its list has `{twin}`: if it is for that alone, remove `{plain}`")
+            }
+        };
+        self.advised.insert(advice.clone()).then_some(advice)
+    }
+
+    /// The capability with a suffix that the unit of a part is compiled for beside the plain one.
+    fn twin(&self, part: &UnitPart, plain: &str) -> Option<&str> {
+        let others = self.parts.values().filter(|other| other.unit == part.unit).flat_map(|other| &other.capabilities);
+        let is_twin = |other: &&String| other.strip_prefix(plain).is_some_and(|suffix| matches!(suffix, "a" | "f"));
+        others.into_iter().find(is_twin).map(String::as_str)
     }
 
     /// The messages that an event brings.

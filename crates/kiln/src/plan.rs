@@ -145,6 +145,7 @@ impl PlanError {
                 BackendError::ToolkitFlag { .. } => "toolkit-flag",
                 BackendError::UnknownProcessor { .. } => "unknown-processor",
                 BackendError::HostLimit { .. } => "host-compiler-limit",
+                BackendError::DevicePath { .. } => "cuda-path",
                 BackendError::Graph(_) => "internal",
             },
         }

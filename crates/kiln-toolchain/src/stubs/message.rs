@@ -132,6 +132,10 @@ impl Reason {
     }
 }
 
+/// Why a kernel is not found that another unit instantiates.
+const KERNEL_TEMPLATE: &str = "if it is a `__global__` template: from CUDA 13 on, what a unit instantiates of it is that unit's own; launch it \
+                               there, or add `-static-global-template-stub=false` to `cuda-flags` (nvcc 12.8 or newer)";
+
 /// The failure of a link whose objects want these names: a block for each name, below a number when there are several, and each hint
 /// once.
 pub(super) fn undefined(unresolved: &[Unresolved]) -> BuiltinError {
@@ -143,7 +147,9 @@ pub(super) fn undefined(unresolved: &[Unresolved]) -> BuiltinError {
         }
     };
     let mut hints: Vec<String> = Vec::new();
-    for hint in unresolved.iter().map(|name| name.reason.hint()) {
+    let templates = unresolved.iter().any(Unresolved::is_template_of_device_code);
+    let own = templates.then(|| KERNEL_TEMPLATE.to_owned());
+    for hint in unresolved.iter().map(|name| name.reason.hint()).chain(own) {
         if !hints.contains(&hint) {
             hints.push(hint);
         }
@@ -160,6 +166,14 @@ pub struct Unresolved {
     pub wanted_by: Vec<String>,
     /// Why it has no provider.
     pub reason: Reason,
+}
+
+impl Unresolved {
+    /// Whether a unit of device code wants a function that is an instance of a template.
+    fn is_template_of_device_code(&self) -> bool {
+        let is_instance = demangle(&self.name).is_some_and(|shown| shown.split('(').next().is_some_and(|name| name.contains('<')));
+        is_instance && self.wanted_by.iter().any(|label| label.contains(".cu"))
+    }
 }
 
 impl fmt::Display for Unresolved {

@@ -12,6 +12,7 @@ use super::files::is_translation_unit;
 /// command, whatever that says.
 pub const LINTS: &[&str] = &[
     "arch-flag",
+    "capability-coverage",
     "default-stream",
     "duplicate-backend",
     "duplicate-source",

@@ -235,6 +235,26 @@ mod tests {
         }
     }
 
+    /// A variant has one CUTLASS; kernels that agree on it may be many, and those of other backends do not count.
+    #[test]
+    fn two_releases_of_cutlass() {
+        let kernel = |name: &str, backend: &str, depends: &str| {
+            format!("[kernel.{name}]\nbackend = \"{backend}\"\ndepends = [{depends}]\nsrc = [\"{name}.cu\"]\n")
+        };
+        let with = |second: &str| messages(&format!("[torch]\n{}{second}", kernel("a", "cuda", "\"cutlass_3_8\"")));
+        insta::assert_snapshot!(with(&kernel("b", "cuda", "\"torch\", \"cutlass_3_6\"")), @r#"
+        error[two-releases]: `cutlass_3_6` cannot stand beside `cutlass_3_8` of [kernel.a]: a variant has one CUTLASS
+           --> build.toml:14:21
+           |
+        14 | depends = ["torch", "cutlass_3_6"]
+           |                     ^^^^^^^^^^^^^
+        "#);
+        assert_eq!(with(&kernel("b", "cuda", "\"cutlass_3_8\"")), "");
+        assert_eq!(with(&kernel("b", "cuda", "\"torch\"")), "");
+        let one = messages(&format!("[torch]\n{}", kernel("a", "cuda", "\"cutlass_3_8\", \"cutlass_3_6\"")));
+        assert!(one.starts_with("error[two-releases]: `cutlass_3_6` cannot stand beside `cutlass_3_8` of [kernel.a]"), "{one}");
+    }
+
     #[test]
     fn nothing_to_compile() {
         let headers = CPU.replace("k.cpp", "k.h");

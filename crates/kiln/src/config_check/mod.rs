@@ -2,6 +2,7 @@
 //!
 //! `kiln check-config` runs these checks, and so does every build before it starts anything.
 
+mod coverage;
 mod files;
 mod flags;
 mod launches;
@@ -29,6 +30,7 @@ pub fn check(root: &Path, build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     diagnostics.extend(meaning::check(build, matrix));
     diagnostics.extend(lints::check(build));
     diagnostics.extend(launches::check(root, build));
+    diagnostics.extend(coverage::check(build));
     diagnostics.sort_by_key(|d| (d.span.map(|span| span.start), d.level));
     diagnostics
 }

@@ -6,8 +6,6 @@
 mod fresh;
 mod headers;
 mod hosts;
-mod hosts;
-mod lint;
 mod pitfalls;
 #[path = "../support/mod.rs"]
 mod support;
@@ -250,9 +248,15 @@ fn flags_reach_the_compiler_that_they_are_for() {
     let sandbox = sandbox();
     let source = "#include <cuda_fp16.h>\n\
         #if LIST(0, 1) != 1 || !defined(WORDS)\n#error \"a flag was lost\"\n#endif\n\
+        constexpr bool same(const char *a, const char *b) { return *a == *b && (*a == 0 || same(a + 1, b + 1)); }\n\
+        static_assert(same(ODD, R\"(a\"$b`c\\d)\") && same(MARK, \"'=;|\"), \"a flag has changed\");\n\
         __global__ void half_sum(__half *a, __half *b) { a[0] = a[0] + b[0]; }\n\
         const char *tiny_go(int *p) { return sizeof(WORDS) == 4 ? \"\" : nullptr; }\n";
-    let flags = "cuda-flags = [\"-Wall\", \"-Wno-unused-variable\", \"-Werror=reorder\", \"-DLIST(a,b)=b\", \"-DWORDS=\\\"a b\\\"\", \"--use_fast_math\", \"--threads=4\"]";
+    // A string that a shell and nvcc would both read.
+    let odd = r#"'-DODD="a\"$b`c\\d"', '-D', "MARK=\"'=;|\"""#;
+    let flags = format!(
+        "cuda-flags = [\"-Wall\", \"-Wno-unused-variable\", \"-Werror=reorder\", \"-DLIST(a,b)=b\", \"-DWORDS=\\\"a b\\\"\", {odd}, \"--use_fast_math\", \"--threads=4\"]"
+    );
     let dir = project(&format!("cuda-capabilities = [\"8.0\"]\n{flags}"))
         .file("gpu/k.cu", &format!("{source}{}", kept("tiny_go(nullptr)")))
         .write(&sandbox.path("project"));
@@ -281,7 +285,9 @@ fn relocatable_code_is_linked() {
     fetch(&dir, &ONLY);
     assert!(code(&extension(&dir)).contains(&"sm_90".to_owned()));
     let said = fails(&sandbox, &write("alone", ""), &[]);
-    assert!(said.contains("Unresolved extern function 'twice'") || said.contains("twice"), "{said}");
+    assert!(said.contains("Unresolved extern function '_Z5twicei'"), "{said}");
+    let why = "warning: `gpu/use.cu` calls a device function of another unit, `twice(int)`: that needs `-rdc=true` in `cuda-flags` of both";
+    assert_eq!(said.matches(why).count(), 1, "{said}");
 }
 
 /// From CUDA 13 on the kernels that a unit instantiates are its own: a launch elsewhere must not link in silence.
@@ -300,6 +306,7 @@ fn a_template_that_is_launched_elsewhere_does_not_link_in_silence() {
     };
     let said = fails(&sandbox, &write("default", ""), &[]);
     assert!(said.contains("shared_kernel"), "{said}");
+    assert!(said.contains("add `-static-global-template-stub=false` to `cuda-flags`"), "{said}");
     build(&sandbox, &write("opt-out", "cuda-flags = [\"-static-global-template-stub=false\"]"), &[]);
 }
 
@@ -356,6 +363,15 @@ fn a_place_that_nvcc_cannot_work_in_is_told_before_compiling() {
         let said = fails(&sandbox, &project("").write(&sandbox.path(name)), &[]);
         assert!(said.contains("error[cuda-path]: nvcc does not work below"), "{said}");
     }
+    // Nor with a file or a directory of the project that is called so.
+    for (src, include) in [("gpu/a$b.cu", "gpu"), ("gpu/a,b.cu", "gpu"), ("gpu/k.cu", "in`c")] {
+        let dir = ProjectBuilder::new().for_cuda().file(src, "__global__ void k() {}\n").file("in`c/h.h", "");
+        let dir =
+            dir.cuda("k", &[src], &format!("include = [\"{include}\"]")).write(&sandbox.path(format!("{}{}", src.len(), include.len())));
+        let said = fails(&sandbox, &dir, &[]);
+        let odd = if include == "gpu" { src } else { include };
+        assert!(said.contains(&format!("error[cuda-path]: [kernel.k]: nvcc does not take `{odd}`, which has")), "{said}");
+    }
 }
 
 /// The device code of an extension, byte for byte: each fatbin from its magic number to its end.
@@ -387,12 +403,12 @@ fn parts_are_what_one_call_makes() {
     let run = build(&sandbox, &dir, &[]);
     assert_eq!(device_processes(&run), ["gpu/k.cu (sm_120)", "gpu/k.cu (sm_80)", "gpu/k.cu (sm_90a)"]);
     assert!(run.reason("warning").is_empty(), "{}", run.stdout);
-    // A shell would replace a word of this flag: nobody but nvcc can know by what.
-    let dir_of_one = project(&format!("{keys}\ncuda-flags = [\"-DODD=$nothing\"]")).write(&sandbox.path("one"));
+    // As if it were one of the placeholders that nvcc is asked with.
+    let dir_of_one = project(&format!("{keys}\ncuda-flags = [\"-DODD=kiln-name-\"]")).write(&sandbox.path("one"));
     let run = build(&sandbox, &dir_of_one, &[]);
     assert_eq!(device_processes(&run), Vec::<String>::new());
     let warnings: Vec<String> = run.reason("warning").iter().map(|warning| warning["message"].as_str().unwrap().to_owned()).collect();
-    let expected = "[kernel.k]: what nvcc 13.2 does is not understood (a variable of the shell's): one call of it compiles for all capabilities, one after the other";
+    let expected = "[kernel.k]: what nvcc 13.2 does is not understood (the flag `-DODD=kiln-name-`): one call of it compiles for all capabilities, one after the other";
     assert_eq!(warnings, [expected]);
     let (parts, one) = (device_code(&extension(&dir)), device_code(&extension(&dir_of_one)));
     assert_eq!(parts.len(), 1);

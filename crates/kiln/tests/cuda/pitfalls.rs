@@ -7,12 +7,13 @@
 //! | host flags to nvcc; hidden half operators | `flags_reach_the_compiler_that_they_are_for` |
 //! | no GPU on the build box | here; `native_is_what_the_driver_says` |
 //! | stale arch tables | `a_stale_list_is_mended`, `what_no_toolkit_has_is_told_before_compiling` |
-//! | plain and suffixed | `the_loose_intersection` of kiln-cuda, and here |
+//! | plain and suffixed | `the_loose_intersection` of kiln-cuda, `capability-coverage` of check-config, and here |
 //! | invisible commands | `code_that_differs_from_the_plan_is_not_put_in_place`; `arch-flag` in kiln-format |
-//! | what is compiled is what metadata list | `other_capabilities_are_other_code` |
+//! | what is compiled is what metadata list | `other_capabilities_are_other_code`; `kernels_for_other_devices` of check-config |
 //! | size | `code_is_packed_for_size_on_request`, `what_a_toolkit_does_not_know` of kiln-cuda |
 //! | an old build hides new archs | `other_capabilities_are_other_code` |
-//! | host gcc too new; new glibc | `a_compiler_that_the_headers_refuse_..` and `a_c_library_that_the_headers_contradict_..` of kiln-cuda |
+//! | host gcc too new | `the_newest_compiler_that_the_toolkit_takes_stands_in`, `limits_are_those_of_the_toolkits_own_headers` |
+//! | new glibc | `a_c_library_that_the_headers_contradict_..` of kiln-cuda |
 //! | template kernels are local | `a_template_that_is_launched_elsewhere_does_not_link_in_silence` |
 //! | weak kernels collide | here |
 //! | objects that differ each time | `checkouts_give_equal_bytes_and_know_no_place`, `units_that_offer_nothing_give_equal_bytes` |
@@ -47,6 +48,25 @@ fn cubins_are_those_of_the_list() {
         build(&sandbox, &dir, &[]);
         assert_eq!(code(&extension(&dir)).join(" "), expected, "{list:?}");
     }
+}
+
+/// An instruction of one device's alone, in a unit that is for the plain capability too.
+#[test]
+fn a_plain_capability_that_does_not_compile_is_told() {
+    let sandbox = sandbox();
+    let text = "__global__ void k() { asm volatile(\"wgmma.fence.sync.aligned;\"); }\nvoid tiny_go() { k<<<1, 1, 0, nullptr>>>(); }\n";
+    let write = |list: &str| {
+        let project =
+            project(&format!("cuda-capabilities = [{list}]")).file("gpu/k.cu", &format!("{text}{}", kept("(tiny_go != nullptr)")));
+        project.write(&sandbox.path("project"))
+    };
+    let said = fails(&sandbox, &write("\"9.0\", \"9.0a\""), &[]);
+    let advice = "warning: `gpu/k.cu` does not compile for `9.0`, and its list has `9.0a`: if it is for that alone, remove `9.0`";
+    assert_eq!(said.matches(advice).count(), 1, "{said}");
+    assert!(!fails(&sandbox, &write("\"9.0\""), &[]).contains("does not compile for `9.0`"));
+    let dir = write("\"9.0a\"");
+    build(&sandbox, &dir, &[]);
+    assert_eq!(code(&extension(&dir)), ["sm_90a"]);
 }
 
 #[test]
