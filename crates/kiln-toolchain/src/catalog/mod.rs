@@ -100,7 +100,10 @@ impl Catalog {
         let cuda_members = raw.cuda_members.into_iter().map(cuda::members).collect::<Result<Vec<_>, _>>()?;
         let mut headers = raw.headers.into_iter().map(headers::library).collect::<Result<Vec<_>, _>>()?;
         headers.sort_by(|a, b| a.name.cmp(&b.name));
-        once("headers", headers.iter().map(|library| (&library.version, library.name.as_str())))?;
+        let twice = headers.iter().zip(headers.iter().skip(1)).find(|(library, next)| library.name == next.name);
+        if let Some((library, _)) = twice {
+            return Err(damaged(format!("the headers `{}` have two entries", library.name)));
+        }
         Ok(Self { releases, tvm_ffi, cuda, cuda_members, headers })
     }
 

@@ -55,6 +55,12 @@ fn damaged_catalogs_are_refused() {
     let first = entry[9..].find("[[torch]]").map(|end| &entry[..end + 9]).unwrap();
     let message = |text: &str| Catalog::parse(text).unwrap_err().to_string();
     insta::assert_snapshot!(message(&format!("{first}{first}")), @"the catalog is damaged: torch 2.11.0 for darwin-aarch64 has two entries");
+    // `depends` names a library without its version.
+    let headers = EMBEDDED.find("[[headers]]").map(|start| &EMBEDDED[start..]).unwrap();
+    let library = headers[11..].find("[[").map_or(headers, |end| &headers[..end + 11]);
+    let newer = library.replace("version = \"3.5.1\"", "version = \"3.5.2\"");
+    assert_ne!(newer, library);
+    insta::assert_snapshot!(message(&format!("{library}{newer}")), @"the catalog is damaged: the headers `cutlass_3_5` have two entries");
     insta::assert_snapshot!(message(&first.replace("gnu++17", "c++9")), @"the catalog is damaged: torch 2.11.0 for darwin-aarch64: `c++9` is no language level");
     insta::assert_snapshot!(message(&first.replace("size = ", "length = ")), @"the catalog is damaged: unknown field `length`, expected one of `version`, `platform`, `wheel`, `size`, `sha256`, `record_sha256`, `cuda`, `cxx`, `license`, `names`");
 }

@@ -20,7 +20,7 @@ use self::runs::runs;
 use crate::error::Error;
 use crate::part::{Members, WheelPin};
 use crate::terms::Terms;
-use crate::zip::{Limits, Member, find_end, parse_directory};
+use crate::zip::{EndRecord, Limits, Member, find_end, parse_directory};
 
 /// `RECORD` of the largest known wheels has half a megabyte.
 const MAX_RECORD: u64 = 64 << 20;
@@ -55,20 +55,11 @@ impl Wheel {
     /// Reads the directory and `RECORD` of the wheel behind `source`, or of a large one as much of them as it takes to find
     /// the members that are `wanted`.
     pub(crate) fn open(source: &mut Source<'_>, wanted: &Members, reading: &Reading) -> Result<Self, Error> {
-        let (file, size) = (source.pin().file, source.pin().size);
-        let tail = source.read_tail(reading.tail(size))?;
-        let end = find_end(&tail, size).map_err(|cause| Error::zip(file, cause))?;
-        let limits = Limits::default();
-        if end.directory_size > limits.directory {
-            let reason = format!("its zip directory has {} bytes, more than {}", end.directory_size, limits.directory);
-            return Err(Error::WrongWheel { file: file.to_owned(), url: source.shown(), reason });
-        }
+        let (tail, end) = read_end(source, reading)?;
         if let Some(wheel) = sparse::open(source, &end, &tail, wanted, reading)? {
             return Ok(wheel);
         }
-        let directory = source.keep(end.directory_start..size)?;
-        let directory = usize::try_from(end.directory_size).ok().and_then(|len| directory.get(..len)).unwrap_or_default();
-        let members = parse_directory(directory, &end, &limits).map_err(|cause| Error::zip(file, cause))?;
+        let members = read_directory(source, &end)?;
         let (record, dist_info) = read_record(source, &members)?;
         Ok(Self { members, record, dist_info })
     }
@@ -174,19 +165,31 @@ pub(crate) fn is_record(name: &str) -> bool {
     name.strip_suffix(".dist-info/RECORD").is_some_and(|project| !project.is_empty() && !project.contains('/'))
 }
 
-/// Reads the `RECORD` of a wheel that nothing pins: what it says is what its index says.
-pub(crate) fn read_unpinned_record(source: &mut Source<'_>) -> Result<Vec<u8>, Error> {
+/// Reads the end of a wheel, which says where its directory is.
+fn read_end(source: &mut Source<'_>, reading: &Reading) -> Result<(Vec<u8>, EndRecord), Error> {
     let (file, size) = (source.pin().file, source.pin().size);
-    let tail = source.read_tail(Reading::default().tail(size))?;
+    let tail = source.read_tail(reading.tail(size))?;
     let end = find_end(&tail, size).map_err(|cause| Error::zip(file, cause))?;
-    let limits = Limits::default();
-    if end.directory_size > limits.directory {
-        let reason = format!("its zip directory has {} bytes, more than {}", end.directory_size, limits.directory);
+    let most = Limits::default().directory;
+    if end.directory_size > most {
+        let reason = format!("its zip directory has {} bytes, more than {most}", end.directory_size);
         return Err(Error::WrongWheel { file: file.to_owned(), url: source.shown(), reason });
     }
+    Ok((tail, end))
+}
+
+/// Reads the directory of a wheel.
+fn read_directory(source: &mut Source<'_>, end: &EndRecord) -> Result<Vec<Member>, Error> {
+    let (file, size) = (source.pin().file, source.pin().size);
     let directory = source.keep(end.directory_start..size)?;
     let directory = usize::try_from(end.directory_size).ok().and_then(|len| directory.get(..len)).unwrap_or_default();
-    let members = parse_directory(directory, &end, &limits).map_err(|cause| Error::zip(file, cause))?;
+    parse_directory(directory, end, &Limits::default()).map_err(|cause| Error::zip(file, cause))
+}
+
+/// Reads the `RECORD` of a wheel that nothing pins: what it says is what its index says.
+pub(crate) fn read_unpinned_record(source: &mut Source<'_>) -> Result<Vec<u8>, Error> {
+    let (_, end) = read_end(source, &Reading::default())?;
+    let members = read_directory(source, &end)?;
     Ok(fetch_record(source, &members)?.1)
 }
 
