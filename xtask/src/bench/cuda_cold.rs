@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use kiln_object::fatbin;
 use serde_json::Value;
 use wait4::Wait4 as _;
 
@@ -58,6 +59,7 @@ pub(super) fn run(workspace: &Workspace, capabilities: Option<&str>, runs: u32) 
         }
         both.iter_mut().try_for_each(|side| side())?;
     }
+    same_code(&project)?;
     for (name, all) in [("kiln build", &ours), ("cmake, ninja", &others)] {
         for took in all {
             let share = took.wall.as_secs_f64() / (took.cpu.as_secs_f64() / cores());
@@ -72,6 +74,22 @@ pub(super) fn run(workspace: &Workspace, capabilities: Option<&str>, runs: u32) 
         let ratio = |of: fn(&Took) -> Duration| of(ours).as_secs_f64() / of(others).as_secs_f64();
         println!("{:>9.3} wall, {:.3} cpu of the other way", ratio(|took| took.wall), ratio(|took| took.cpu));
     }
+    Ok(())
+}
+
+/// Sees that both ways have made code for the same devices: else they were no two ways to one thing.
+fn same_code(project: &Path) -> anyhow::Result<()> {
+    let variants = fs::read_dir(project.join("build"))?.collect::<Result<Vec<_>, _>>()?;
+    let files = variants.iter().filter_map(|variant| fs::read_dir(variant.path()).ok()).flatten().collect::<Result<Vec<_>, _>>()?;
+    let extension = files.iter().map(fs::DirEntry::path).find(|path| path.extension().is_some_and(|end| end == "so"));
+    let code = |path: &Path| -> anyhow::Result<Vec<String>> {
+        let fatbins = fatbin::of_elf(&fs::read(path)?)?;
+        let mut code: Vec<String> = fatbins.iter().flat_map(|fatbin| &fatbin.images).map(ToString::to_string).collect();
+        code.sort();
+        Ok(code)
+    };
+    let (ours, others) = (code(&extension.context("no extension was built")?)?, code(&project.join("ninja/librelu.so"))?);
+    ensure!(!ours.is_empty() && ours == others, "the code is not the same: {} and {}", ours.join(", "), others.join(", "));
     Ok(())
 }
 
