@@ -49,6 +49,8 @@ rules! {
     PackedRelocations = "packed-relocations",
     /// There are no relocations against read-only memory.
     TextRelocations = "text-relocations",
+    /// There are program headers, by which a loader maps the file.
+    ProgramHeaders = "program-headers",
     /// The stack is not executable.
     ExecutableStack = "executable-stack",
     /// The entry point is exported.

@@ -306,6 +306,30 @@ fn what_is_no_shared_object() {
     pair("file-kind", (&program, TORCH), (&good, TORCH));
 }
 
+/// What says where the file is to be mapped is missing, or is where a loader and a reader would not look for the same.
+#[test]
+fn what_no_loader_can_map() {
+    const PLACE: std::ops::Range<usize> = 0x20..0x28;
+    const COUNT: std::ops::Range<usize> = 0x38..0x3a;
+    let kit = Kit::new();
+    let good = kit.link(&[&kit.object(INIT, &[])], &[]);
+    let with = |fields: &[(std::ops::Range<usize>, u64)]| {
+        let mut bytes = std::fs::read(&good).unwrap();
+        for (field, value) in fields {
+            let length = field.len();
+            bytes[field.clone()].copy_from_slice(&value.to_le_bytes()[..length]);
+        }
+        kit.file(&format!("{ID}.abi3.so"), &bytes)
+    };
+    pair("program-headers", (&with(&[(COUNT, 0)]), TORCH), (&good, TORCH));
+    pair("program-headers", (&with(&[(COUNT, 0), (PLACE, 0)]), TORCH), (&good, TORCH));
+    // Nor do section headers help, which no loader reads.
+    pair("program-headers", (&with(&[(COUNT, 0), (0x28..0x30, 0), (0x3c..0x40, 0)]), TORCH), (&good, TORCH));
+    // A loader would read the header of the file as the first of them, and count 65535 where the first section header has another number.
+    pair("damaged", (&with(&[(PLACE, 0)]), TORCH), (&good, TORCH));
+    pair("damaged", (&with(&[(COUNT, 0xffff)]), TORCH), (&good, TORCH));
+}
+
 /// The dynamic tables are all that counts: a stripped copy gives the findings of the original.
 #[test]
 fn stripped_copies_give_the_same_findings() {

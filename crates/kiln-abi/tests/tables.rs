@@ -34,6 +34,7 @@ fn tables(machine: Machine) -> Dynamic {
         defined_versions: Vec::new(),
         text_relocations: false,
         packed_relocations: false,
+        mapped: true,
         stack: Stack::Data,
         flags: 0,
         flags_1: 0,

@@ -17,6 +17,17 @@ use crate::rule::Rule;
 
 /// Checks the dynamic tables of a shared object. `file` is what the report calls it.
 pub fn check_elf(file: &str, dynamic: &Dynamic, expected: &Expectation<'_>, report: &mut Report) {
+    if !dynamic.mapped {
+        // Whatever its tables say, nobody gets to read them.
+        Check { file, dynamic, expected, report }.file(
+            Rule::ProgramHeaders,
+            Level::Error,
+            "the file has no program headers, so that no loader can map it",
+            "e_phnum is 0 in the ELF header",
+            "build it again: stubs for a linker, and files that a tool has cut up, load nowhere",
+        );
+        return;
+    }
     if dynamic.imports.is_empty() && dynamic.exports.is_empty() && !dynamic.needed.is_empty() {
         report.fail(FailureKind::Damaged, file, "it needs other libraries and has no dynamic symbols");
         return;

@@ -82,6 +82,8 @@ pub struct Dynamic {
     pub text_relocations: bool,
     /// Packed relative relocations (`DT_RELR`), which old loaders do not know.
     pub packed_relocations: bool,
+    /// Whether there are program headers, by which a loader maps the file. Stubs for a linker have none.
+    pub mapped: bool,
     /// What it asks for its stack.
     pub stack: Stack,
     /// `DT_FLAGS`, as a bit set.
@@ -127,6 +129,7 @@ where
         [] => header.sections(endian, data).map_err(Error::damaged("section table"))?,
         made => SectionTable::new(made, StringTable::default()),
     };
+    let segments = loaded::segments(header, endian, data)?;
     let mut result = Dynamic {
         machine: Machine(header.e_machine(endian).0),
         soname: None,
@@ -139,10 +142,14 @@ where
         defined_versions: Vec::new(),
         text_relocations: false,
         packed_relocations: false,
-        stack: stack(header, endian, data)?,
+        mapped: !segments.is_empty(),
+        stack: stack::<H>(segments, endian),
         flags: 0,
         flags_1: 0,
     };
+    if segments.is_empty() && sections.dynamic(endian, data).map_err(Error::damaged("dynamic section"))?.is_none() {
+        return if header.e_type(endian) == elf::ET_DYN { Ok(result) } else { Err(no_dynamic_section()) };
+    }
     read_entries(&sections, endian, data, &mut result)?;
     loaded::see_agreement(header, &sections, endian, data)?;
     let versions = read_versions(&sections, endian, data, &mut result)?;
@@ -150,18 +157,17 @@ where
     Ok(result)
 }
 
-fn stack<'d, H, R>(header: &H, endian: Endianness, data: R) -> Result<Stack, Error>
-where
-    H: FileHeader<Endian = Endianness>,
-    R: ReadRef<'d>,
-{
-    let segments = header.program_headers(endian, data).map_err(Error::damaged("program header table"))?;
-    let stack = segments.iter().find(|segment| segment.p_type(endian) == elf::PT_GNU_STACK);
-    Ok(match stack {
+fn stack<H: FileHeader<Endian = Endianness>>(segments: &[H::ProgramHeader], endian: Endianness) -> Stack {
+    // Of several the loader takes the last.
+    match segments.iter().rev().find(|segment| segment.p_type(endian) == elf::PT_GNU_STACK) {
         None => Stack::Unsaid,
         Some(segment) if segment.p_flags(endian).contains(elf::PF_X) => Stack::Executable,
         Some(_) => Stack::Data,
-    })
+    }
+}
+
+fn no_dynamic_section() -> Error {
+    Error::Format { expected: "a file with a dynamic section" }
 }
 
 fn read_entries<'d, H, R>(sections: &SectionTable<'d, H, R>, endian: Endianness, data: R, result: &mut Dynamic) -> Result<(), Error>
@@ -171,7 +177,7 @@ where
 {
     const WHAT: &str = "dynamic section";
     let Some((entries, link)) = sections.dynamic(endian, data).map_err(Error::damaged(WHAT))? else {
-        return Err(Error::Format { expected: "a file with a dynamic section" });
+        return Err(no_dynamic_section());
     };
     let strings = Strings::of_section(sections, endian, data, link, WHAT)?;
     let mut budget = Budget::new(strings.bytes(), WHAT);

@@ -27,7 +27,7 @@ impl<'d, H: FileHeader<Endian = Endianness>> Loaded<'d, H> {
     /// # Errors
     /// [`Error::Damaged`] when the dynamic segment is not one that a loader finds.
     pub(super) fn read<R: ReadRef<'d>>(header: &H, endian: Endianness, data: R) -> Result<Option<Self>, Error> {
-        let segments = header.program_headers(endian, data).map_err(Error::damaged("program header table"))?;
+        let segments = segments(header, endian, data)?;
         if segments.is_empty() {
             return Ok(None);
         }
@@ -99,6 +99,27 @@ impl<'d, H: FileHeader<Endian = Endianness>> Loaded<'d, H> {
             (None, None) => return Err(differs("it names no hash table")),
         };
         hashed.ok_or_else(|| differs("its hash table cannot be read"))
+    }
+}
+
+/// The program headers, as a loader finds them; empty for a file without any.
+///
+/// # Errors
+/// [`Error::Damaged`] when they cannot be read, or a loader would read others.
+pub(super) fn segments<'d, H, R>(header: &H, endian: Endianness, data: R) -> Result<&'d [H::ProgramHeader], Error>
+where
+    H: FileHeader<Endian = Endianness>,
+    R: ReadRef<'d>,
+{
+    const WHAT: &str = "program header table";
+    let damaged = |cause: &str| Err(Error::Damaged { what: WHAT, cause: cause.to_owned() });
+    match (header.e_phnum(endian), header.e_phoff(endian).into()) {
+        (0, _) => Ok(&[]),
+        // Readers of files then find the number in the first section header, which no loader looks at.
+        (elf::PN_XNUM, _) => damaged("it has more entries than a loader counts"),
+        // Readers of files take this for none, and loaders for the beginning of the file.
+        (_, 0_u64) => damaged("it lies where the header of the file is"),
+        _ => header.program_headers(endian, data).map_err(Error::damaged(WHAT)),
     }
 }
 
@@ -175,13 +196,24 @@ fn gnu_hash_length<'d, R: ReadRef<'d>>(data: R, endian: Endianness, at: u64, is_
         return Some(first);
     }
     let chains_at = buckets_at.checked_add(buckets.checked_mul(4)?)?;
+    // The end of the file ends it, if nothing else does. In blocks: what is read of a file is kept.
+    let length = data.len().ok()?;
+    let mut at = chains_at.checked_add((last - first).checked_mul(4)?)?;
     let mut index = last;
-    // The end of the file ends it, if nothing else does.
-    while number(data, endian, chains_at.checked_add((index - first).checked_mul(4)?)?)? & 1 == 0 {
-        index = index.checked_add(1)?;
+    loop {
+        let there = length.checked_sub(at)? / 4;
+        let count = usize::try_from(there.min(CHAIN_BLOCK)).ok().filter(|count| *count > 0)?;
+        let block = data.read_slice_at::<U32<Endianness>>(at, count).ok()?;
+        if let Some(end) = block.iter().position(|entry| entry.get(endian) & 1 == 1) {
+            return index.checked_add(end as u64)?.checked_add(1);
+        }
+        index = index.checked_add(count as u64)?;
+        at = at.checked_add(count as u64 * 4)?;
     }
-    index.checked_add(1)
 }
+
+/// How many entries of a chain are read at once.
+const CHAIN_BLOCK: u64 = 1024;
 
 /// The 32-bit number at an offset of the file.
 fn number<'d, R: ReadRef<'d>>(data: R, endian: Endianness, at: u64) -> Option<u64> {
