@@ -22,23 +22,29 @@
 //! | 56 | 8 | size of the code when unpacked; 0 unless it is packed |
 //!
 //! Code is never unpacked: its headers suffice to say what it is for.
+//!
+//! Programs find fatbins by their addresses. In a linked file without sections of these names they are looked for by their magic number, in
+//! what is loaded of the file.
 
 use std::fmt;
+use std::ops::Range;
 
-use object::read::elf::{FileHeader, SectionHeader as _};
+use object::read::elf::{FileHeader, ProgramHeader as _, SectionHeader as _};
 use object::{Endianness, elf};
 
 use crate::Error;
 
 const WHAT: &str = "fatbin";
 const MAGIC: u32 = 0xba55_ed50;
+const VERSION: u64 = 1;
 const LZ4: u64 = 1 << 13;
 const ZSTANDARD: u64 = 1 << 15;
 const ARCH_SPECIFIC: u64 = 1 << 20;
 const FAMILY_SPECIFIC: u64 = 1 << 21;
-/// Least sizes of the two headers.
+/// Least sizes of the two headers, and the largest one of a fatbin that is taken for one where nothing else says so.
 const FATBIN_HEADER: u64 = 16;
 const IMAGE_HEADER: u64 = 64;
+const LARGEST_HEADER: u64 = 64;
 /// Sections that hold fatbins: of whole programs, and of relocatable device code.
 const SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
 
@@ -111,13 +117,67 @@ pub fn of_elf(data: &[u8]) -> Result<Vec<Fatbin>, Error> {
     let endian = header.endian().map_err(not_elf)?;
     let sections = header.sections(endian, data).map_err(Error::damaged("section table"))?;
     let mut found = Vec::new();
+    let mut named = false;
     for section in sections.iter() {
         let name = sections.section_name(endian, section).map_err(Error::damaged("section table"))?;
         if SECTIONS.contains(&name) {
+            named = true;
             found.extend(of_section(section.data(endian, data).map_err(Error::damaged(WHAT))?)?);
         }
     }
+    if !named {
+        let segments = header.program_headers(endian, data).map_err(Error::damaged("program header table"))?;
+        let loaded = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+        for range in merged(loaded.map(|segment| (segment.p_offset(endian), segment.p_filesz(endian))), data.len()) {
+            search(data.get(range).unwrap_or_default(), &mut found)?;
+        }
+    }
     Ok(found)
+}
+
+/// The parts of a file of `length` bytes that begin at the first number and have the second's bytes; ascending, and none twice.
+fn merged(parts: impl Iterator<Item = (u64, u64)>, length: usize) -> Vec<Range<usize>> {
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(length);
+    let mut ranges: Vec<Range<usize>> = parts.map(|(start, size)| place(start)..place(start.saturating_add(size))).collect();
+    ranges.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// Looks for fatbins among other things. Code that compares the magic number holds it too, but no header.
+fn search(mut data: &[u8], found: &mut Vec<Fatbin>) -> Result<(), Error> {
+    let magic = MAGIC.to_le_bytes();
+    while let Some(at) = data.iter().position(|byte| *byte == magic[0]) {
+        data = data.get(at..).unwrap_or_default();
+        let is_header = || {
+            number::<2>(data, 4).ok() == Some(VERSION)
+                && number::<2>(data, 6).is_ok_and(|size| (FATBIN_HEADER..=LARGEST_HEADER).contains(&size))
+        };
+        data = if data.starts_with(&magic) && is_header() {
+            let (fatbin, rest) = fatbin_at(data)?;
+            found.push(fatbin);
+            rest
+        } else {
+            data.get(1..).unwrap_or_default()
+        };
+    }
+    Ok(())
+}
+
+/// The fatbin that `data` begins with, and what follows it.
+fn fatbin_at(data: &[u8]) -> Result<(Fatbin, &[u8]), Error> {
+    let (header, size) = (number::<2>(data, 6)?, number::<8>(data, 8)?);
+    if header < FATBIN_HEADER {
+        return Err(damaged("its header is too short"));
+    }
+    let images = images_of(part(data, header, size)?)?;
+    Ok((Fatbin { images }, rest(data, header, size)))
 }
 
 /// The fatbins of a section's content, in order. Padding between them is skipped.
@@ -135,13 +195,9 @@ pub fn of_section(mut data: &[u8]) -> Result<Vec<Fatbin>, Error> {
         if number::<4>(data, 0)? != u64::from(MAGIC) {
             return Err(damaged("it does not begin with its magic number"));
         }
-        let (header, size) = (number::<2>(data, 6)?, number::<8>(data, 8)?);
-        if header < FATBIN_HEADER {
-            return Err(damaged("its header is too short"));
-        }
-        let images = part(data, header, size)?;
-        found.push(Fatbin { images: images_of(images)? });
-        data = rest(data, header, size);
+        let (fatbin, rest) = fatbin_at(data)?;
+        found.push(fatbin);
+        data = rest;
     }
 }
 
