@@ -4,6 +4,7 @@ use std::ffi::{OsStr, c_int, c_uint, c_void};
 
 use super::generated::cuda;
 use super::library::{Loaded, functions, text_at, text_in};
+use super::memory::room;
 use crate::FfiError;
 use crate::devices::{Api, Device};
 
@@ -137,7 +138,8 @@ impl Cuda {
     }
 
     pub(super) fn read(&self, address: u64, bytes: usize) -> Result<Vec<u8>, FfiError> {
-        let mut buffer = vec![0_u8; bytes];
+        let mut buffer = room(bytes)?;
+        buffer.resize(bytes, 0);
         // SAFETY: writes as many bytes as the buffer has.
         self.check("cuMemcpyDtoH", unsafe { (self.functions.to_host)(buffer.as_mut_ptr().cast::<c_void>(), address, bytes) })?;
         Ok(buffer)

@@ -62,11 +62,8 @@ impl HostMemory {
     /// # Errors
     /// When there is no memory for it.
     pub(super) fn read(&self) -> Result<Vec<u8>, FfiError> {
-        let mut copy = room(self.bytes)?;
-        // SAFETY: the bytes are initialized by `new`, and nobody writes while a kernel is not running: calls are made by the thread
-        // that reads. The reference ends with the copy.
-        copy.extend_from_slice(unsafe { std::slice::from_raw_parts(self.address(), self.bytes) });
-        Ok(copy)
+        // SAFETY: the memory has that many bytes, initialized by `new`.
+        unsafe { copy_of(self.address(), self.bytes) }
     }
 
     /// Puts `bytes` at the beginning.
@@ -78,12 +75,14 @@ impl HostMemory {
 
     /// Whether the marks before and behind are as they were.
     pub(super) fn guards(&self) -> (bool, bool) {
-        // SAFETY: both guards lie in the allocation and are initialized; the references end here.
-        let (before, behind) = unsafe {
-            (std::slice::from_raw_parts(self.start.as_ptr(), GUARD), std::slice::from_raw_parts(self.address().add(self.bytes), GUARD))
+        let intact = |start: *const u8| {
+            // SAFETY: both guards lie in the allocation and are initialized. No reference is made: a kernel may have left a thread
+            // that writes there.
+            (0..GUARD).all(|at| unsafe { start.add(at).read_volatile() } == MARK)
         };
-        let intact = |guard: &[u8]| guard.iter().all(|byte| *byte == MARK);
-        (intact(before), intact(behind))
+        // SAFETY: the second guard lies in the same allocation, behind the memory.
+        let behind = unsafe { self.address().add(self.bytes) };
+        (intact(self.start.as_ptr()), intact(behind))
     }
 
     /// What memory holds before anybody writes to it.
@@ -99,6 +98,24 @@ impl Drop for HostMemory {
             unsafe { dealloc(self.start.as_ptr(), layout) };
         }
     }
+}
+
+/// A copy of `bytes` bytes of this process's memory.
+///
+/// # Errors
+/// When there is no memory for it.
+///
+/// # Safety
+/// There are that many initialized bytes at `start`.
+pub(super) unsafe fn copy_of(start: *const u8, bytes: usize) -> Result<Vec<u8>, FfiError> {
+    let mut copy = room(bytes)?;
+    // SAFETY: by the contract of this function; the list has room for as many. No reference is made to where they come from: a kernel may
+    // have left a thread that writes there.
+    unsafe {
+        std::ptr::copy_nonoverlapping(start, copy.as_mut_ptr(), bytes);
+        copy.set_len(bytes);
+    }
+    Ok(copy)
 }
 
 /// An empty list with room for `bytes` bytes: where there is none, that is an error like others and not the end of the process.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cuda::Cuda;
 use super::generated::tvm_ffi as c;
-use super::memory::{HostMemory, Memory, room};
+use super::memory::{HostMemory, Memory, copy_of, room};
 use super::runtime::{Object, Runtime};
 use crate::{Dtype, FfiError, Layout};
 
@@ -284,8 +284,8 @@ pub(super) unsafe fn copied(tensor: *const c::DLTensor) -> Result<HostTensor, Ff
     let start = data.cast::<u8>().wrapping_add(usize::try_from(offset).unwrap_or(0));
     let memory = match (layout.bytes(), place) {
         (0, _) => Vec::new(),
-        // SAFETY: a tensor in memory of the process has as many bytes as its layout says, and nobody writes to it now.
-        (bytes, Place::Host) => unsafe { std::slice::from_raw_parts(start, bytes) }.to_vec(),
+        // SAFETY: a tensor in memory of the process has as many bytes as its layout says.
+        (bytes, Place::Host) => unsafe { copy_of(start, bytes) }?,
         (bytes, Place::Cuda { ordinal }) => {
             let cuda = Cuda::open()?;
             cuda.enter(ordinal)?;

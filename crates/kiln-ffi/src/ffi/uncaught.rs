@@ -28,8 +28,10 @@ struct Job<F, T> {
 
 /// Does `work` on a thread on which nobody catches, and waits for it. What it calls may throw; that, like a panic, ends the process.
 ///
+/// Where the thread cannot be waited for, since `work` has taken that away, the process ends.
+///
 /// # Errors
-/// When no thread can be started.
+/// When no thread can be started, or `work` has ended it.
 pub fn uncaught<T: Send, F: FnOnce() -> T + Send>(work: F) -> Result<T, FfiError> {
     extern "C-unwind" fn start<T, F: FnOnce() -> T>(job: *mut c_void) -> *mut c_void {
         // SAFETY: `uncaught` hands over its job, of these types, and does not touch it before this thread has ended.
@@ -39,13 +41,17 @@ pub fn uncaught<T: Send, F: FnOnce() -> T + Send>(work: F) -> Result<T, FfiError
     }
     let mut job = Job { work: Some(work), result: None };
     let mut thread = 0;
-    // SAFETY: the job outlives the thread, which is joined below; what goes to it and comes back may cross threads.
+    // SAFETY: the job outlives the thread: below it is joined, or the process ends. What goes to it and comes back may cross threads.
     let code = unsafe { pthread_create(&raw mut thread, ptr::null(), start::<T, F>, (&raw mut job).cast()) };
     if code != 0 {
         return Err(FfiError::Thread { code });
     }
     // SAFETY: the thread was just started, and is joined once.
     let code = unsafe { pthread_join(thread, ptr::null_mut()) };
+    if code != 0 {
+        // The thread may still work on the job: one that was detached cannot be joined.
+        std::process::abort();
+    }
     job.result.ok_or(FfiError::Thread { code })
 }
 
