@@ -109,6 +109,23 @@ impl Dtype {
         Some(())
     }
 
+    /// Whether an element can be `value`, but for the rounding of fractions: whole numbers have a range and no fractions, and what a type
+    /// of fractions would take for infinite is out of its range too. No for a type that Kiln does not know.
+    pub fn holds(self, value: f64) -> bool {
+        let range = |low: f64, high: f64| value.fract() == 0.0 && low <= value && value < high;
+        let finite = |rounded: Option<f64>| rounded.is_some_and(|rounded| rounded.is_finite() || !value.is_finite());
+        match (self.code, self.bits, self.lanes) {
+            (0, 8 | 16 | 32 | 64, 1) => {
+                let end = 2_f64.powi(i32::from(self.bits) - 1);
+                range(-end, end)
+            }
+            (1, 8 | 16 | 32 | 64, 1) => range(0.0, 2_f64.powi(i32::from(self.bits))),
+            (6, 8, 1) => range(0.0, 2.0),
+            (2 | 4, ..) => finite(self.encode(value).and_then(|bytes| self.decode(&bytes))),
+            _ => false,
+        }
+    }
+
     /// Whether a decoded value is just what the element held: whole numbers of 64 bits are rounded beyond 2^53.
     pub fn is_exact(self, value: f64) -> bool {
         !(matches!(self.code, 0 | 1) && self.bits == 64) || value.abs() < 2_f64.powi(53)
@@ -254,6 +271,31 @@ mod tests {
         assert_eq!(f64_to_half(1.0 + 3.0 * 2_f64.powi(-11)), 0x3c02);
         assert_eq!((f64_to_half(65519.0), f64_to_half(65520.0), f64_to_half(f64::NAN)), (0x7bff, 0x7c00, 0x7e00));
         assert_eq!(f64_to_half(1.0 - f64::EPSILON), 0x3c00);
+    }
+
+    #[test]
+    fn what_a_type_cannot_hold() {
+        let holds = |name: &str, value: f64| name.parse::<Dtype>().unwrap().holds(value);
+        for (name, least, most) in [
+            ("int8", -128.0, 127.0),
+            ("uint8", 0.0, 255.0),
+            ("int16", -32768.0, 32767.0),
+            ("uint32", 0.0, 4_294_967_295.0),
+            ("int64", -9_223_372_036_854_775_808.0, 9_223_372_036_854_774_784.0),
+            ("bool", 0.0, 1.0),
+        ] {
+            assert!(holds(name, least) && holds(name, most) && holds(name, -0.0), "{name}");
+            let outside = [least * 1.01 - 1.0, most * 1.01 + 1.0, 0.5, f64::NAN, f64::INFINITY];
+            assert_eq!(outside.map(|value| holds(name, value)), [false; 5], "{name}");
+        }
+        for (name, most) in [("float16", 65519.0), ("bfloat16", 3.39e38), ("float32", 3.4e38), ("float64", 1e308)] {
+            assert!(
+                [most, -most, 0.1, 1e-300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY].iter().all(|value| holds(name, *value)),
+                "{name}"
+            );
+            assert_eq!(holds(name, most * 1.1), name == "float64", "{name}");
+        }
+        assert!(!Dtype { code: 5, bits: 64, lanes: 1 }.holds(0.0));
     }
 
     #[test]
