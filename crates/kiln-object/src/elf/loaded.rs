@@ -219,3 +219,49 @@ const CHAIN_BLOCK: u64 = 1024;
 fn number<'d, R: ReadRef<'d>>(data: R, endian: Endianness, at: u64) -> Option<u64> {
     Some(data.read_at::<U32<Endianness>>(at).ok()?.get(endian).into())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Bytes that count how often they are read.
+    struct Counted {
+        bytes: Vec<u8>,
+        reads: Cell<u64>,
+    }
+
+    impl<'d> ReadRef<'d> for &'d Counted {
+        fn len(self) -> Result<u64, ()> {
+            self.bytes.as_slice().len().try_into().map_err(|_| ())
+        }
+
+        fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+            self.reads.set(self.reads.get() + 1);
+            self.bytes.as_slice().read_bytes_at(offset, size)
+        }
+
+        fn read_bytes_at_until(self, range: std::ops::Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+            self.bytes.as_slice().read_bytes_at_until(range, delimiter)
+        }
+    }
+
+    /// Each read of a file is kept: a chain through all of it must not cost as many reads as it has entries.
+    #[test]
+    fn long_chains_take_few_reads() {
+        let table = |entries: usize, end: u32| {
+            // One bucket, whose chain begins at the first hashed symbol, 5; one word of the filter.
+            let mut numbers = vec![1, 5, 1, 0, 0, 0, 5];
+            numbers.extend(vec![2; entries - 1]);
+            numbers.push(end);
+            Counted { bytes: numbers.iter().flat_map(|number: &u32| number.to_le_bytes()).collect(), reads: Cell::new(0) }
+        };
+        for entries in [1, 2, 1023, 1024, 1025, 5000, 300_000] {
+            let data = table(entries, 3);
+            assert_eq!(gnu_hash_length(&data, Endianness::Little, 0, true), Some(5 + entries as u64));
+            assert!(data.reads.get() <= 5 + entries as u64 / 1000, "{entries}: {}", data.reads.get());
+            assert_eq!(gnu_hash_length(&table(entries, 2), Endianness::Little, 0, true), None, "nothing ends it");
+        }
+    }
+}
