@@ -10,13 +10,15 @@ use crate::file::{Kind, check_kind, head, is_named_shared};
 use crate::report::{FailureKind, Finding, Report};
 use crate::rule::Rule;
 
-/// What a variant directory should hold.
+/// What a directory should hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape<'a> {
     /// Compiled code, with the extension in the file of this name where it is known.
     Compiled(Option<&'a str>),
     /// Python only.
     Noarch,
+    /// No variant's: whatever shared objects there are.
+    Any,
 }
 
 /// Checks all files of a variant directory by their content. In the report, files are called `name/path`.
@@ -54,7 +56,10 @@ pub fn check_variant(dir: &Path, name: &str, shape: Shape<'_>, expected: &Expect
         Shape::Compiled(_) if shared.is_empty() => {
             Some(("a compiled variant holds no shared object".to_owned(), "build the variant again"))
         }
-        Shape::Compiled(_) => None,
+        Shape::Any if shared.is_empty() => {
+            Some(("there is no shared object in the directory".to_owned(), "name a directory that holds some, or a project that was built"))
+        }
+        Shape::Compiled(_) | Shape::Any => None,
     };
     if let Some((detail, fix)) = fault {
         let evidence = format!("shared objects: {}", if shared.is_empty() { "none".to_owned() } else { shared.join(", ") });

@@ -148,13 +148,13 @@ fn host_paths(path: &Path, name: &str, expected: &Expectation<'_>, report: &mut 
     if expected.host_paths.is_empty() || expected.profile != Profile::Extension {
         return;
     }
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
+    // A project in the root directory itself has no path that could be told from others.
+    let directories: Vec<&str> = expected.host_paths.iter().map(String::as_str).filter(|directory| directory.len() > 1).collect();
+    let found = match File::open(path).and_then(|file| search(file, &directories)) {
+        Ok(found) => found,
         Err(cause) => return report.fail(FailureKind::Unreadable, name, cause.to_string()),
     };
-    // A project in the root directory itself has no path that could be told from others.
-    for directory in expected.host_paths.iter().filter(|directory| directory.len() > 1) {
-        let Some(text) = find_text(&bytes, directory) else { continue };
+    for text in found.into_iter().flatten() {
         report.findings.push(Finding {
             rule: Rule::HostPath,
             level: Level::Warning,
@@ -168,8 +168,32 @@ fn host_paths(path: &Path, name: &str, expected: &Expectation<'_>, report: &mut 
     }
 }
 
-/// The printable text around the first occurrence of `needle`.
-fn find_text(bytes: &[u8], needle: &str) -> Option<String> {
+/// How much of a file is held at once, in bytes: one that claims to be larger than memory is read all the same.
+const BLOCK: usize = 1 << 20;
+/// How much of a text is shown, in bytes.
+const SHOWN: usize = 200;
+
+/// What [`find_text`] finds of each needle in all of a file.
+fn search(mut file: impl Read, needles: &[&str]) -> std::io::Result<Vec<Option<String>>> {
+    let reach = SHOWN + needles.iter().map(|needle| needle.len()).max().unwrap_or(0);
+    let mut found = vec![None; needles.len()];
+    let mut held = Vec::new();
+    loop {
+        let is_last = file.by_ref().take(BLOCK as u64).read_to_end(&mut held)? < BLOCK;
+        // What begins behind this may go on in the next block.
+        let whole = if is_last { held.len() } else { held.len().saturating_sub(reach) };
+        for (found, needle) in found.iter_mut().zip(needles).filter(|(found, _)| found.is_none()) {
+            *found = find_text(&held, needle).filter(|(at, _)| *at < whole).map(|(_, text)| text);
+        }
+        if is_last || found.iter().all(Option::is_some) {
+            return Ok(found);
+        }
+        held.drain(..whole);
+    }
+}
+
+/// Where `needle` occurs first, and the printable text from there on.
+fn find_text(bytes: &[u8], needle: &str) -> Option<(usize, String)> {
     let needle = needle.as_bytes();
     let first = *needle.first()?;
     let mut from = 0;
@@ -179,8 +203,8 @@ fn find_text(bytes: &[u8], needle: &str) -> Option<String> {
         // A directory, not the beginning of a longer name.
         let ends = rest.get(needle.len()).is_none_or(|next| !next.is_ascii_alphanumeric() && !b"-_.".contains(next));
         if rest.starts_with(needle) && ends {
-            let text = rest.iter().take(200).take_while(|byte| byte.is_ascii_graphic() || **byte == b' ');
-            return Some(text.map(|byte| char::from(*byte)).collect());
+            let text = rest.iter().take(SHOWN).take_while(|byte| byte.is_ascii_graphic() || **byte == b' ');
+            return Some((at, text.map(|byte| char::from(*byte)).collect()));
         }
         from = at + 1;
     }
@@ -216,9 +240,17 @@ mod tests {
 
     #[test]
     fn directories_are_found_whole() {
-        assert_eq!(find_text(b"\0/home/me/x.cpp\0", "/home/me").as_deref(), Some("/home/me/x.cpp"));
-        assert_eq!(find_text(b"/home/meadow /home/me", "/home/me").as_deref(), Some("/home/me"));
-        assert_eq!(find_text(b"/home/meadow", "/home/me"), None);
-        assert_eq!(find_text(b"", "/home/me"), None);
+        let find = |bytes: &[u8]| search(bytes, &["/home/me"]).unwrap().remove(0);
+        assert_eq!(find(b"\0/home/me/x.cpp\0").as_deref(), Some("/home/me/x.cpp"));
+        assert_eq!(find(b"/home/meadow /home/me").as_deref(), Some("/home/me"));
+        assert_eq!(find(b"/home/meadow"), None);
+        assert_eq!(find(b""), None);
+        // Wherever a block ends.
+        for at in BLOCK - 230..BLOCK + 20 {
+            let bytes = [vec![0; at], b"/home/me/x.cpp".to_vec(), vec![0; 400]].concat();
+            assert_eq!(find(&bytes).as_deref(), Some("/home/me/x.cpp"), "{at}");
+            let bytes = [vec![0; at], b"/home/meadow".to_vec(), vec![0; 400]].concat();
+            assert_eq!(find(&bytes), None, "{at}");
+        }
     }
 }
