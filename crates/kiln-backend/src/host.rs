@@ -15,14 +15,13 @@ pub struct FittingHost {
     pub note: Option<String>,
 }
 
+/// Finds a compiler that the question is answered with yes for.
+pub type FindOther<'a> = dyn Fn(&dyn Fn(&HostCompiler) -> bool) -> Option<HostCompiler> + 'a;
+
 impl FittingHost {
     /// `usual` where all of `backends` take it, or else what `other` gives, which is asked for one that they take. The usual one stays where
     /// there is none: compiling with it says what is wrong.
-    pub fn choose(
-        usual: HostCompiler,
-        backends: &[&dyn Backend],
-        other: &dyn Fn(&dyn Fn(&HostCompiler) -> bool) -> Option<HostCompiler>,
-    ) -> Self {
+    pub fn choose(usual: HostCompiler, backends: &[&dyn Backend], other: &FindOther<'_>) -> Self {
         let refused = |host: &HostCompiler| backends.iter().find_map(|backend| backend.check_host(host).err());
         let Some(refusal) = refused(&usual) else { return Self { compiler: usual, instead_of: None, note: None } };
         match other(&|host| refused(host).is_none()) {

@@ -19,7 +19,7 @@ use kiln_object::elf::{self, Dynamic, Machine, Visibility};
 use kiln_toolchain::floor::{Floor, FloorChoice, FloorLevel, SHIMS, Shim, lacking, lists, nonshared, remove_unused, stored};
 use kiln_toolchain::host::HostCompiler;
 use kiln_toolchain::stubs::{LinkNames, RuntimeNames, link_stubs};
-use kit::{HOST, LEVEL, MADE, Made, TryRun, ambient, beyond, data, extension, gxx, machine, make, run, run_check};
+use kit::{HOST, LEVEL, MADE, Made, TryRun, ambient, beyond, data, extension, gxx, machine, make, make_for_all, run, run_check};
 
 /// Whether the policy of the floor has a version.
 fn allows(machine: Machine, version: &str) -> bool {

@@ -6,6 +6,7 @@
 mod fresh;
 mod headers;
 mod hosts;
+mod lint;
 mod pitfalls;
 #[path = "../support/mod.rs"]
 mod support;
