@@ -81,12 +81,14 @@ fn line_without_tokens(line: &str) -> String {
     while let Some((before, quote, value, after)) = quoted(rest) {
         out.push_str(before);
         out.push(quote);
+        // The key may have quotes of its own.
+        let key = line.get(..line.len() - rest.len() + before.len()).unwrap_or_default();
         // One that was to be a path, and is worth showing for that.
         let is_path = || {
             let has_colon = value.contains([':', '@', '?']);
             (value.contains('/') && !has_colon) || IndexUrl::parse_in(value, Path::new("/")).is_ok_and(|url| url.local().is_some())
         };
-        if names_an_index(before) && !is_path() {
+        if names_an_index(key) && !is_path() {
             out.push_str(&address_without_tokens(value))
         } else {
             out.push_str(value)

@@ -129,9 +129,11 @@ impl Transport for UreqTransport {
 /// Sorts ureq's errors into ours. `proxy` is the one that the request was to go through: every connection is one to it.
 fn fault(cause: ureq::Error, proxy: Option<String>) -> HttpFault {
     let of_proxy = |trouble| proxy.clone().map(|proxy| HttpFault::Proxy { proxy, trouble });
-    let connection = |reason: String| {
-        HttpFault::Connection(proxy.as_ref().map_or(reason.clone(), |proxy| format!("{reason} (through the proxy `{proxy}`)")))
+    let through = |reason: String| match &proxy {
+        Some(proxy) => format!("{reason} (through the proxy `{proxy}`)"),
+        None => reason,
     };
+    let connection = |reason: String| HttpFault::Connection(through(reason));
     match cause {
         ureq::Error::Timeout(_) => HttpFault::Stalled,
         ureq::Error::HostNotFound => of_proxy(ProxyTrouble::Unknown).unwrap_or_else(|| connection("the host is not known".to_owned())),
@@ -149,9 +151,9 @@ fn fault(cause: ureq::Error, proxy: Option<String>) -> HttpFault {
         ureq::Error::ConnectionFailed => connection("no connection".to_owned()),
         ureq::Error::ConnectProxyFailed(reason) => {
             let trouble = status_in(&reason).map_or(ProxyTrouble::NoAnswer, ProxyTrouble::Status);
-            HttpFault::Proxy { proxy: proxy.unwrap_or_default(), trouble }
+            HttpFault::Proxy { proxy: proxy.clone().unwrap_or_default(), trouble }
         }
-        other => HttpFault::Protocol(other.to_string()),
+        other => HttpFault::Protocol(through(other.to_string())),
     }
 }
 

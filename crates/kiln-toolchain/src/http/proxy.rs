@@ -106,7 +106,8 @@ fn contains(network: IpAddr, bits: u32, address: IpAddr) -> bool {
 /// A proxy setting as it may be shown: its host, and its port where it names one. Of a setting that is no address nothing is shown.
 pub(super) fn shown_proxy(text: &str) -> String {
     let text = text.trim();
-    let address = [text.to_owned(), format!("http://{text}")].into_iter().find_map(|text| Url::parse(&text).ok().filter(Url::has_host));
+    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let address = Url::parse(&whole).ok().filter(Url::has_host);
     let Some((address, host)) = address.as_ref().and_then(|address| Some((address, address.host_str()?))) else {
         return "***".to_owned();
     };

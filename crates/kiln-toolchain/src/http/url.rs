@@ -53,6 +53,9 @@ impl IndexUrl {
     /// As [`IndexUrl::parse`].
     pub fn parse_in(text: &str, base: &Path) -> Result<Self, String> {
         let text = text.trim();
+        if text.starts_with("//") {
+            return Err("it begins with `//`: an address has a scheme before that, a path just one of them".to_owned());
+        }
         let path = Path::new(text);
         let relative = path.starts_with(".") || path.starts_with("..");
         if relative || path.is_absolute() {
