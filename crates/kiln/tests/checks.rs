@@ -246,6 +246,10 @@ fn options_and_forms() {
     assert!(old.code == Some(1) && old.stderr.contains("error[python-abi-newer]"), "{}", old.stderr);
     let missing = run(&["check", "nowhere"]);
     assert_eq!((missing.code, missing.stderr.as_str()), (Some(1), "error[path]: there is no file or directory `nowhere`\n"));
+    fs::create_dir(sandbox.path("other")).unwrap();
+    let other = Run::of(&mut sandbox.kiln(&sandbox.path(""), &["check", "other"]));
+    assert_eq!(other.code, Some(1));
+    assert!(other.stderr.starts_with("error[file-kind]: there is no shared object in the directory\n  in other\n"), "{}", other.stderr);
     let empty = sandbox.path("empty");
     usual().write(&empty);
     let unbuilt = Run::of(&mut sandbox.kiln(&empty, &["check"]));
@@ -255,6 +259,46 @@ fn options_and_forms() {
     let sarif: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&sarif["version"], &sarif["runs"][0]["invocations"][0]["executionSuccessful"]), (&json!("2.1.0"), &json!(true)));
     assert_eq!(sarif["runs"][0]["results"], json!([]));
+}
+
+/// Names of files and out of files may hold what a terminal obeys, and line breaks: people see them escaped, programs as they are.
+#[test]
+fn names_that_a_terminal_would_obey() {
+    const OBEYED: &str = "\u{1b}[31m\n\r\u{7}";
+    let sandbox = Sandbox::new();
+    let source = "extern void EVILEVIL_a(void); extern void EVILEVIL_b(void); void PyInit_x(void) { EVILEVIL_a(); EVILEVIL_b(); }";
+    let plain = linked(sandbox.cache(), source, &["-Wl,-rpath,/EVILEVIL", "-Wl,-soname,EVILEVIL.so"]);
+    let mut bytes = plain;
+    let place = |bytes: &[u8]| bytes.windows(OBEYED.len()).position(|part| part == b"EVILEVIL");
+    while let Some(at) = place(&bytes) {
+        bytes[at..at + OBEYED.len()].copy_from_slice(OBEYED.as_bytes());
+    }
+    let dir = sandbox.path("shipped");
+    fs::create_dir(&dir).unwrap();
+    let names = [format!("a{OBEYED}error[forged]: b.so"), "c\u{202e}os.so".to_owned(), "d\u{9b}31m.so".to_owned()];
+    for name in &names {
+        fs::write(dir.join(name), &bytes).unwrap();
+    }
+    fs::write(dir.join(format!("empty{OBEYED}.so")), "").unwrap();
+    let extension = format!("shipped/{}", names[0]);
+    for args in [&["check", "shipped"][..], &["check-abi", "shipped"], &["check", &extension]] {
+        let run = Run::of(&mut sandbox.kiln(&sandbox.path(""), args));
+        assert_eq!(run.code, Some(1));
+        let bad = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(!run.stderr.contains(bad) && !run.stdout.contains(bad), "{:?}", run.stderr);
+        let begins = ["error[", "  in ", "  found ", "hint: ", "  ", "     Checked "];
+        assert!(run.stderr.lines().all(|line| begins.iter().any(|begin| line.starts_with(begin))), "{}", run.stderr);
+        assert!(!run.stderr.contains("\nerror[forged]") && run.stderr.contains("\\u{1b}[31m\\u{a}\\u{d}\\u{7}"), "{}", run.stderr);
+    }
+    let (_, found) = report(&sandbox, &sandbox.path(""), &["check", "shipped"]);
+    let symbols: Vec<&str> = found["findings"].as_array().unwrap().iter().filter_map(|finding| finding["symbol"].as_str()).collect();
+    assert!(symbols.contains(&format!("{OBEYED}_a").as_str()), "{symbols:?}");
+    let files: Vec<&str> = found["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()).collect();
+    assert!(files.contains(&format!("shipped/{}", names[0]).as_str()), "{files:?}");
+    let output = sandbox.kiln(&sandbox.path(""), &["check", "shipped", "--format", "sarif"]).output().unwrap();
+    let sarif: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = sarif.to_string();
+    assert!(text.contains("shipped/a%1B%5B31m%0A%0D%07error%5Bforged%5D%3A%20b.so"), "{text}");
 }
 
 /// Everyday C++ that asks a new system for much: every line of it needs a name that is newer than the floor.

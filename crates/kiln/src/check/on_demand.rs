@@ -168,7 +168,7 @@ impl Checker<'_> {
             Err(_) if self.options.checks.abi && !is_project => {
                 let mut report = Report::default();
                 let name = path.display().to_string();
-                let shape = Shape::Compiled(None);
+                let shape = Shape::Any;
                 self.with_expectation(&Subject::default(), |expected| check_variant(path, &name, shape, expected, &mut report))?;
                 outcome.extend(report);
                 Ok(())

@@ -123,7 +123,7 @@ impl<'a> HumanReporter<'a> {
         match event {
             FetchEvent::Started { what } => self.printer.status("Fetching", what),
             FetchEvent::Bytes { what, received, expected } => {
-                self.printer.progress(format!("{:>12} {what}: {} of {}", "Fetching", megabytes(*received), megabytes(*expected)));
+                self.printer.progress(&format!("{:>12} {what}: {} of {}", "Fetching", megabytes(*received), megabytes(*expected)));
             }
             FetchEvent::WholeFile { file, size } => self
                 .printer
@@ -136,7 +136,7 @@ impl<'a> HumanReporter<'a> {
                 self.printer.status("Waiting", &format!("for another process that fetches {what}{holder}"));
             }
             FetchEvent::Finished { what, bytes, requests } => {
-                self.printer.progress(String::new());
+                self.printer.progress("");
                 self.printer.status("Fetched", &format!("{what}: {} in {requests} requests", megabytes(*bytes)));
             }
         }
@@ -211,11 +211,11 @@ impl<'a> HumanReporter<'a> {
             G::StepSkipped { step, .. } => self.ended(&mut state, step, Said::default()),
             G::TargetFinished { .. } => {}
             G::GraphFinished { .. } => {
-                self.printer.progress(String::new());
+                self.printer.progress("");
                 return;
             }
         }
-        self.printer.progress(progress_line(&state));
+        self.printer.progress(&progress_line(&state));
     }
 
     /// Takes what a step that ended has to say, and shows what no earlier step can come before any more.

@@ -24,6 +24,11 @@ impl Styles {
     const PLAIN: Self = Self { verb: "", error: "", warning: "", hint: "", reset: "" };
 }
 
+/// `text` as a terminal may show it, in one line: who names a file or a symbol must not begin a line that looks like one of ours.
+pub(crate) fn one_line(text: &str) -> String {
+    visible(text).replace('\n', "\\u{a}")
+}
+
 /// What the terminal can do and whether to use it.
 #[derive(Debug)]
 pub(crate) struct Printer {
@@ -67,6 +72,11 @@ impl Printer {
         }
     }
 
+    /// Writes results for people, as a terminal may show them.
+    pub(crate) fn text(&self, text: &str) {
+        self.stdout(|out| out.write_all(visible(text).as_bytes()));
+    }
+
     /// The failure of a command whose results could not all be written: whoever reads them would take a part for the whole.
     pub(crate) fn lost(&self) -> Option<Failure> {
         let cause = self.lost.lock().unwrap_or_else(PoisonError::into_inner).take()?;
@@ -99,10 +109,11 @@ impl Printer {
     }
 
     /// Replaces the progress line; an empty text removes it.
-    pub(crate) fn progress(&self, text: String) {
+    pub(crate) fn progress(&self, text: &str) {
         if !self.draws_progress {
             return;
         }
+        let text = one_line(text);
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let mut err = io::stderr().lock();
         let _broken_pipe = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());

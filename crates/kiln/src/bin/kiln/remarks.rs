@@ -3,9 +3,10 @@
 use kiln::check::{Remark, RemarkKind};
 use kiln_format::Level;
 
-use crate::printer::{Printer, Styles};
+use crate::printer::{Printer, Styles, one_line};
 
-/// One remark: what is wrong, where, by what, and what to do about it. Each line ends with a line break.
+/// One remark: what is wrong, where, by what, and what to do about it. Each line ends with a line break. Names out of files are shown as a
+/// terminal may have them.
 pub(crate) fn remark_text(printer: &Printer, remark: &Remark) -> String {
     let Styles { error, warning, reset, .. } = printer.styles;
     let (style, level) = match remark.level {
@@ -17,12 +18,13 @@ pub(crate) fn remark_text(printer: &Printer, remark: &Remark) -> String {
         RemarkKind::Finding => "",
         RemarkKind::Failure => "the check could not run: ",
     };
-    let mut text = format!("{style}{level}[{}]{reset}: {failed}{}\n  in {}\n", remark.rule, remark.detail, remark.place());
+    let (detail, place) = (one_line(&remark.detail), one_line(&remark.place()));
+    let mut text = format!("{style}{level}[{}]{reset}: {failed}{detail}\n  in {place}\n", remark.rule);
     if let Some(evidence) = &remark.evidence {
-        text.push_str(&format!("  found {evidence}\n"));
+        text.push_str(&format!("  found {}\n", one_line(evidence)));
     }
     if !remark.caused_by.is_empty() {
-        text.push_str(&format!("  from {}\n", remark.caused_by.join(", ")));
+        text.push_str(&format!("  from {}\n", one_line(&remark.caused_by.join(", "))));
     }
     text.push_str(&printer.hint_text(remark.fix.as_deref()));
     text
@@ -38,9 +40,9 @@ fn section_text(printer: &Printer, section: &[Remark]) -> String {
     let [first, _, ..] = section else { return section.iter().map(|remark| remark_text(printer, remark)).collect() };
     let Styles { error, warning, reset, .. } = printer.styles;
     let style = if first.level == Level::Error { error } else { warning };
-    let mut text = format!("{style}{}[{}]{reset}: {} in {}\n", first.level, first.rule, section.len(), first.file);
+    let mut text = format!("{style}{}[{}]{reset}: {} in {}\n", first.level, first.rule, section.len(), one_line(&first.file));
     for remark in section {
-        text.push_str(&format!("  {}\n", remark.detail));
+        text.push_str(&format!("  {}\n", one_line(&remark.detail)));
     }
     text.push_str(&printer.hint_text(first.fix.as_deref()));
     text

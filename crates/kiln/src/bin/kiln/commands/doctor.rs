@@ -133,10 +133,13 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
     if interrupt.is_set() {
         return Err(Failure { exit: Exit::Interrupted, ..Failure::new("interrupted", "interrupted while the machine was examined") });
     }
-    printer.stdout(|out| match args.format {
-        ReportFormat::Human => write!(out, "{}", doctor::text(&report, args.verbose)),
-        ReportFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&doctor::json(&report)).map_err(std::io::Error::other)?),
-    });
+    match args.format {
+        ReportFormat::Human => printer.text(&doctor::text(&report, args.verbose)),
+        ReportFormat::Json => printer.stdout(|out| {
+            let text = serde_json::to_string_pretty(&doctor::json(&report)).map_err(std::io::Error::other)?;
+            writeln!(out, "{text}")
+        }),
+    }
     Ok(if report.is_well(&backends) { Exit::Success } else { Exit::Failure })
 }
 

@@ -64,9 +64,12 @@ pub(crate) fn run(args: &Lint, settings: &Settings, printer: &Printer) -> Result
     if interrupt.is_set() {
         return Err(Failure { exit: Exit::Interrupted, ..Failure::new("interrupted", "interrupted while units were measured") });
     }
-    printer.stdout(|out| match args.format {
-        ReportFormat::Human => write!(out, "{}", lint::text(&found)),
-        ReportFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&lint::json(&found)).map_err(std::io::Error::other)?),
-    });
+    match args.format {
+        ReportFormat::Human => printer.text(&lint::text(&found)),
+        ReportFormat::Json => printer.stdout(|out| {
+            let text = serde_json::to_string_pretty(&lint::json(&found)).map_err(std::io::Error::other)?;
+            writeln!(out, "{text}")
+        }),
+    }
     Ok(if found.units.iter().any(|unit| unit.unit.is_err()) { Exit::Failure } else { Exit::Success })
 }
