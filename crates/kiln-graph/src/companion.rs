@@ -6,8 +6,10 @@ use std::process::{ChildStdin, Command, ExitStatus};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::interrupt::Interrupt;
+use crate::process::end_below;
 
-/// A program that runs in a process group of its own. One that is dropped before its end is killed, with its group.
+/// A program that runs in a process group of its own. One that is dropped before its end is killed, with its group and, on Linux, with
+/// everything below it.
 #[derive(Debug)]
 pub struct Companion {
     interrupt: Interrupt,
@@ -24,7 +26,7 @@ impl Interrupt {
     /// When it cannot be started.
     pub fn start(&self, command: &mut Command) -> io::Result<Companion> {
         use std::os::unix::process::CommandExt;
-        let (child, pid) = self.groups().start(command.process_group(0))?;
+        let (child, pid) = self.groups().start(command.process_group(0), true)?;
         Ok(Companion { interrupt: self.clone(), child, pid, ended: false })
     }
 }
@@ -49,11 +51,12 @@ impl Companion {
         self.reap().map(Some)
     }
 
-    /// Kills its group, and waits for it.
+    /// Kills what is below it and its group, and waits for it.
     ///
     /// # Errors
     /// When the system does not tell how it ended.
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
+        end_below(self.pid);
         // A group that is gone needs no signal.
         let _gone = kill_process_group(self.pid, Signal::KILL);
         waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
@@ -123,6 +126,27 @@ mod tests {
         assert_eq!(wait(&mut program).code(), Some(3));
         // The pipe ends when nobody has it any more.
         assert_eq!(std::io::Read::read(&mut reader, &mut [0; 8]).unwrap(), 0);
+    }
+
+    /// A session of its own is no way out of a kill, be it of the program or of all.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_left_its_group_goes_with_it() {
+        for of_all in [false, true] {
+            let interrupt = Interrupt::new();
+            let (mut reader, writer) = std::io::pipe().unwrap();
+            let mut command = shell("setsid sh -c 'echo; exec sleep 60' & wait");
+            command.stdout(writer);
+            let mut program = interrupt.start(&mut command).unwrap();
+            drop(command);
+            assert_eq!(std::io::Read::read(&mut reader, &mut [0; 8]).unwrap(), 1);
+            if of_all {
+                interrupt.kill();
+            } else {
+                program.kill().unwrap();
+            }
+            assert_eq!(std::io::Read::read(&mut reader, &mut [0; 8]).unwrap(), 0);
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@
 //! | `last` | what is different about a step that has no record |
 //! | `memory` | how much steps may take together, and what becomes of one that was killed |
 //! | `tokens` | how many steps a make above lets run |
-//! | `command`, `process`, `room` | programs in groups of their own, in directories of their own |
+//! | `command`, `process`, `tree`, `room` | programs in groups of their own, and what is below them, in directories of their own |
 //! | `workdir`, `interrupt`, `outcome`, `event` | the lock and what is kept, how to stop, what happened |
 
 mod args;
@@ -56,6 +56,8 @@ mod search;
 mod step;
 mod tokens;
 mod trace;
+#[cfg(target_os = "linux")]
+mod tree;
 mod workdir;
 
 pub use args::Args;
@@ -74,4 +76,6 @@ pub use step::{
     RootBinding, RootKind, RootName, Scope, Step, StepId, Weight,
 };
 pub use tokens::{JobServer, JobServerError};
+#[cfg(target_os = "linux")]
+pub use tree::end_descendants;
 pub use workdir::{KEPT_GRAPHS, LockedWorkDir, Pruned, TryLock, WorkDir, WorkDirError};

@@ -61,13 +61,15 @@ struct State {
 struct Group {
     /// When it was asked to end.
     asked: Option<Instant>,
+    /// Whether what has left the group is killed with it.
+    whole: bool,
 }
 
 impl Groups {
     /// Runs `command`, which makes a process group of its own, and waits for its end.
     pub(crate) fn run(&self, command: &mut Command) -> io::Result<Ended> {
         let before = self.lock().suspensions;
-        let (child, pid) = self.start(command)?;
+        let (child, pid) = self.start(command, false)?;
         let waited = wait_without_reaping(pid);
         let (interrupted, after) = {
             // While the child is a zombie its id, and so that of its group, belongs to nobody else.
@@ -87,13 +89,13 @@ impl Groups {
     }
 
     /// Starts `command`, which makes a process group of its own. Whoever waits for it tells of its end by [`Groups::forget`], before
-    /// it is reaped.
-    pub(crate) fn start(&self, command: &mut Command) -> io::Result<(Child, Pid)> {
+    /// it is reaped. `whole`: what has left the group, and is still below its leader, is killed with it.
+    pub(crate) fn start(&self, command: &mut Command, whole: bool) -> io::Result<(Child, Pid)> {
         let start = |command: &mut Command| -> io::Result<(Child, Pid)> {
             let _starting = self.starting.read().unwrap_or_else(PoisonError::into_inner);
             let child = command.spawn()?;
             let pid = Pid::from_child(&child);
-            self.lock().add(pid);
+            self.lock().add(pid, whole);
             Ok((child, pid))
         };
         for _ in 1..BUSY_ATTEMPTS {
@@ -139,6 +141,8 @@ impl Groups {
         let _nothing_starts = self.starting.write().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         state.killed = true;
+        let whole = state.running.iter().filter(|(_, group)| group.whole);
+        whole.filter_map(|(pid, _)| Pid::from_raw(*pid)).for_each(end_below);
         for group in state.running.values_mut() {
             group.asked.get_or_insert_with(Instant::now);
         }
@@ -168,9 +172,9 @@ impl Groups {
 }
 
 impl State {
-    fn add(&mut self, pid: Pid) {
+    fn add(&mut self, pid: Pid, whole: bool) {
         let asked = self.killed.then(Instant::now);
-        self.running.insert(pid.as_raw_nonzero().get(), Group { asked });
+        self.running.insert(pid.as_raw_nonzero().get(), Group { asked, whole });
         // A group that is gone needs no signal.
         let _ = match (self.killed, self.suspended) {
             (true, _) => kill_process_group(pid, Signal::KILL),
@@ -185,6 +189,18 @@ impl State {
             let _ = kill_process_group(pid, signal);
         }
     }
+}
+
+/// Kills what is below a program that is about to be killed with its group, also what is outside of that, where the system lets it be found.
+pub(crate) fn end_below(pid: Pid) {
+    #[cfg(target_os = "linux")]
+    {
+        // It must neither end before what is below it, which nobody would find then, nor act on the end of that.
+        let _gone = kill_process_group(pid, Signal::STOP);
+        let _all_of_it = crate::tree::end_descendants(pid);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _unknown = pid;
 }
 
 fn wait_without_reaping(pid: Pid) -> io::Result<()> {
