@@ -61,7 +61,7 @@ fn functions_are_listed_by_both_runtimes() {
         let run = call(&sandbox, oldest, runtime, &["--format", "json"]);
         let list: Value = serde_json::from_str(&run.stdout).unwrap();
         let names: Vec<&str> = list["functions"].as_array().unwrap().iter().map(|function| function["name"].as_str().unwrap()).collect();
-        assert!(names.is_sorted() && names.len() == 19 && names.contains(&"scaled"), "{names:?}");
+        assert!(names.is_sorted() && names.len() == 21 && names.contains(&"scaled"), "{names:?}");
     }
 }
 
@@ -123,6 +123,29 @@ fn whatever_a_kernel_does_is_told() {
     // Nothing is left of all that.
     let left: Vec<_> = fs::read_dir(sandbox.path("home")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// That arguments were missing is said only where they may have been what was missing.
+#[test]
+fn hints_are_for_what_they_help() {
+    const HINT: &str = "hint: it was called without arguments";
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, runtimes, .. } = kernels();
+    for (function, args, helps) in
+        [("says_nothing", &[][..], true), ("crashes_without", &[], true), ("hangs_without", &["--timeout", "1"], false)]
+    {
+        let run = call(&sandbox, oldest, &runtimes[0], &[&["-f", function], args].concat());
+        assert!(run.code == Some(1) && run.stderr.contains(HINT) == helps, "{function}: {}", run.stderr);
+    }
+    let home = sandbox.path("home");
+    for (number, body) in ["*(volatile int *)8 = 1;", "_exit(3);", "undefined();"].into_iter().enumerate() {
+        let (source, library) = (home.join("load.c"), home.join(format!("load{number}.so")));
+        let declared = "void _exit(int); void undefined(void); int __tvm_ffi_relu(void) { return -1; }";
+        fs::write(&source, format!("{declared}\n__attribute__((constructor)) static void at_load(void) {{ {body} }}\n")).unwrap();
+        assert!(Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap().success());
+        let run = call(&sandbox, &library, &runtimes[0], &["-f", "relu"]);
+        assert!(run.code == Some(1) && run.stderr.contains("error[call]: ") && !run.stderr.contains(HINT), "{body}: {}", run.stderr);
+    }
 }
 
 /// What programs are told, also of what failed.
@@ -454,8 +477,23 @@ fn of_several_variants_one_is_meant() {
     assert!(run.code == Some(1) && run.stderr.contains(said), "{}", run.stderr);
     let run = sandbox.run(&dir, &["call", "--runtime", runtime, "--variant", "tvm-ffi01-cpu-x86_64-linux"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    // Two libraries in one variant.
+    // By a pattern: what fits of several, and what of them none or more than one fits, which the command line has to say better.
+    let with = |pattern: &str| sandbox.run(&dir, &["call", "--runtime", runtime, "--variant", pattern]);
+    for pattern in ["tvm-ffi01-*", "tvm-ffi01-cpu-x86?64-*", "*01*"] {
+        let run = with(pattern);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(0), "ok      answer()\n"), "{pattern}: {}", run.stderr);
+    }
+    let run = with("tvm-ffi*");
+    assert!(run.code == Some(2) && run.stderr.contains(said), "{}", run.stderr);
+    for pattern in ["tvm-ffi9*", "tvm-ffi01"] {
+        let run = with(pattern);
+        let said = format!("error[usage]: there is no variant `{pattern}`: there is `tvm-ffi01-cpu-aarch64-linux`, ");
+        assert!(run.code == Some(2) && run.stderr.contains(&said), "{}", run.stderr);
+    }
     let own = built("tvm-ffi01", std::env::consts::ARCH);
+    let run = sandbox.run(&dir, &["call", text(&own), "--runtime", runtime, "--variant", "tvm-ffi02*"]);
+    assert!(run.code == Some(2) && run.stderr.contains("there is no variant `tvm-ffi02*`"), "{}", run.stderr);
+    // Two libraries in one variant.
     fs::copy(&kernels().oldest, own.join("second.so")).unwrap();
     let run = sandbox.run(&dir, &["call", text(&own), "--runtime", runtime]);
     assert!(run.code == Some(1) && run.stderr.contains("there are several libraries: "), "{}", run.stderr);
@@ -467,8 +505,9 @@ fn numbers_that_are_too_large_are_not_compared() {
     let sandbox = Sandbox::without_torch();
     let call = "[[call]]\nfunction = \"beyond\"\ninputs = [{ shape = [2], dtype = \"int64\" }]\n";
     let good = format!("{call}returns = 9007199254740993\n");
-    let bad =
-        format!("{call}expected = [{{ input = 0, values = [9007199254740992, 9007199254740992] }}]\n\n{call}returns = 9007199254740992\n");
+    let bad = format!(
+        "{call}expected = [{{ input = 0, values = [9007199254740992, 9007199254740992] }}]\n\n{call}returns = 9007199254740992\n\n{call}returns = 9007199254740992.0\n"
+    );
     let dir = project(&sandbox, &format!("{good}\n{bad}"));
     let run = sandbox.run(&dir, &["call", "--runtime", text(&kernels().runtimes[0]), "--format", "json"]);
     assert_eq!(run.code, Some(1), "{}", run.stderr);
@@ -480,6 +519,7 @@ fn numbers_that_are_too_large_are_not_compared() {
             "none",
             "argument 0: element 0 is about 9007199254740992, and whole numbers beyond 2^53 are not compared",
             "it returned 9007199254740993, expected 9007199254740992",
+            "it returned 9007199254740993, expected 9007199254740992.0: whole numbers beyond 2^53 are not compared with fractions",
         ]
     );
 }
@@ -533,6 +573,36 @@ fn what_a_kernel_starts_goes_with_it() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let child = run.stderr.lines().find_map(|line| line.strip_prefix("forked ")).unwrap().to_owned();
     assert!(is_gone(&child), "{child} still runs");
+}
+
+/// Nor is a session of its own, without a parent that is left, a way out: however the call ends.
+#[test]
+fn what_leaves_its_session_goes_too() {
+    let sandbox = Sandbox::without_torch();
+    let Kernels { oldest, runtimes, .. } = kernels();
+    let left = |stderr: &str| stderr.lines().find_map(|line| line.strip_prefix("left ")).unwrap_or_else(|| panic!("{stderr}")).to_owned();
+    for (how, code, said) in [
+        ("0", 0, ""),
+        ("1", 1, "`leaves` did not end within 2 s"),
+        ("2", 1, "`leaves` was killed by signal 11 (SIGSEGV)"),
+        ("3", 1, "`leaves` ended the process with exit code 7"),
+        ("4", 1, "`leaves` was killed by signal 9 (SIGKILL)"),
+    ] {
+        let limit = if how == "1" { "2" } else { "300" };
+        let run = call(&sandbox, oldest, &runtimes[0], &["-f", "leaves", "--timeout", limit, "--arg", "tensor", "--arg", how]);
+        assert!(run.code == Some(code) && run.stderr.contains(said), "{how}: {:?} {}", run.code, run.stderr);
+        let process = left(&run.stderr);
+        assert!(is_gone(&process), "{how}: {process} still runs");
+    }
+    // Nor is the end of the one who called.
+    let args = ["call", text(oldest), "--runtime", text(&runtimes[0]), "-f", "leaves", "--arg", "tensor", "--arg", "1"];
+    let mut kiln = sandbox.kiln(&sandbox.path("home"), &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let _deadline = Deadline::of(&kiln);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(kiln.stderr.take().unwrap()));
+    let process = lines.find_map(|line| line.unwrap().strip_prefix("left ").map(str::to_owned)).unwrap();
+    kiln.kill().unwrap();
+    kiln.wait().unwrap();
+    assert!(is_gone(&process), "{process} still runs");
 }
 
 /// Ctrl-C ends the call and what was called; so does the end of the one who called.

@@ -144,17 +144,15 @@ pub(super) fn loads(prepared: &Prepared<'_>, services: &Services<'_>, variant: &
     };
     let loaded = find(dir, &Wanted::library(), prepared.options.target)
         .and_then(|kernel| Loadable { kernel, runtime: runtime.clone() }.load(&session));
-    let (detail, output) = match loaded {
+    let (detail, evidence) = match loaded {
         Ok(called) => match called.problem() {
             None => return true,
             // Whoever stopped it knows.
             Some(_) if called.ended == Ended::Interrupted => return false,
-            Some(problem) => (problem, called.output),
+            Some(problem) => (problem, Some(called.known())),
         },
-        Err(error) => (error.to_string(), String::new()),
+        Err(error) => (error.to_string(), None),
     };
-    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    let evidence = lines.last().map(|line| (*line).to_owned());
     let remark = Remark {
         kind: RemarkKind::Finding,
         rule: "load".to_owned(),

@@ -5,6 +5,7 @@ use std::fmt;
 use kiln_ffi::{Dtype, Layout, Place};
 
 use super::CallError;
+use super::fill::misfit;
 
 /// The elements of a tensor before a call.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -230,7 +231,11 @@ fn parse_tensor(text: &str, words: Option<&str>, defaults: &Defaults, position: 
         Some(strides) => Layout::strided(dtype, &shape, &strides),
         None => Layout::contiguous(dtype, &shape),
     };
-    Ok(TensorArgument { layout: layout.map_err(|error| wrong(&error.to_string()))?, fill, place })
+    let layout = layout.map_err(|error| wrong(&error.to_string()))?;
+    match misfit(&layout, &fill) {
+        Some(value) => Err(wrong(&format!("`{dtype}` cannot hold {value}"))),
+        None => Ok(TensorArgument { layout, fill, place }),
+    }
 }
 
 #[cfg(test)]
@@ -278,6 +283,11 @@ mod tests {
             ("tensor:2:zeroes", "`zeroes` is neither a dtype"),
             ("tensor:2x", "it must be extents"),
             ("tensor:-2", "no negative extents"),
+            ("tensor:2:uint8:=256", "`uint8` cannot hold 256"),
+            ("tensor:=2.5:int8:2", "it must be extents"),
+            ("tensor:2:int8:=2.5", "`int8` cannot hold 2.5"),
+            ("tensor:200:int8:range", "`int8` cannot hold 199"),
+            ("tensor:2:half:=1e5", "`float16` cannot hold 100000"),
             ("tensor:2:strides=1x1", "2 strides for 1 extents"),
             ("int:99999999999999999999", "64 bits"),
             ("dtype:float8", "the types are"),

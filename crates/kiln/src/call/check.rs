@@ -211,7 +211,7 @@ pub fn results(called: &Called, arguments: &[Argument]) -> Result<Results, CallE
             shape: tensor.layout.shape().to_vec(),
             changed: after.changed,
             trespass: after.trespass.clone(),
-            values: numbers(dtype, &called.file(&after.file)?),
+            values: numbers(dtype, &called.elements(&after.file, dtype, tensor.layout.shape())?),
         });
     }
     let mut returned_tensor = None;
@@ -224,7 +224,7 @@ pub fn results(called: &Called, arguments: &[Argument]) -> Result<Results, CallE
         WireReturned::Other(_) => None,
         WireReturned::Tensor { dtype: (code, bits, lanes), shape, file } => {
             let dtype = Dtype { code: *code, bits: *bits, lanes: *lanes };
-            let values = numbers(dtype, &called.file(file)?);
+            let values = numbers(dtype, &called.elements(file, dtype, shape)?);
             returned_tensor = Some(TensorAfter { argument: None, dtype, shape: shape.clone(), changed: true, trespass: None, values });
             None
         }
@@ -308,6 +308,9 @@ fn differs(got: &TensorAfter, shape: Option<&[i64]>, expected: &[f64], tolerance
     if let Some((index, value)) = values.iter().enumerate().find(|(_, value)| !got.dtype.is_exact(**value)) {
         return Some(format!("{name}: element {index} is about {value}, and whole numbers beyond 2^53 are not compared"));
     }
+    if let Some((index, value)) = expected.iter().enumerate().find(|(_, value)| !got.dtype.holds(**value)) {
+        return Some(format!("{name}: element {index} is expected to be {value}, which `{}` cannot hold", got.dtype));
+    }
     // Who expects 0.1 of halves expects the half that is nearest to it.
     let rounded = |value: &f64| got.dtype.encode(*value).and_then(|bytes| got.dtype.decode(&bytes)).unwrap_or(*value);
     let expected: Vec<f64> = expected.iter().map(rounded).collect();
@@ -327,9 +330,15 @@ fn returns(results: &Results, expected: &ExpectedReturn, tolerance: Option<Toler
                 _ => None,
             };
             let is_float = |value: &Argument| matches!(value, Argument::Float(_));
+            let is_beyond = |value: &Argument| matches!(value, Argument::Int(number) if number.unsigned_abs() > 1 << 53);
             let equal = match (number(got), number(expected)) {
+                (Some(_), Some(_)) if is_float(got) != is_float(expected) && (is_beyond(got) || is_beyond(expected)) => {
+                    let why = "whole numbers beyond 2^53 are not compared with fractions";
+                    return Some(format!("it returned {got}, expected {expected}: {why}"));
+                }
                 (Some(got_number), Some(wanted)) if is_float(got) || is_float(expected) => {
-                    let rounding = Tolerance::of(Dtype { code: 2, bits: 64, lanes: 1 });
+                    // A whole number was not rounded.
+                    let rounding = Tolerance::of(Dtype { code: if is_float(got) { 2 } else { 0 }, bits: 64, lanes: 1 });
                     compare(&[got_number], &[wanted], tolerance.unwrap_or(rounding)).is_ok()
                 }
                 _ => got == expected,

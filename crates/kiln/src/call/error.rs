@@ -44,9 +44,19 @@ pub enum CallError {
         /// What there is.
         found: Vec<String>,
     },
+    /// No variant has the name that was asked for.
+    #[error("there is no variant `{name}`: there is {}", quoted(.found))]
+    UnknownVariant {
+        /// The name or pattern.
+        name: String,
+        /// What there is.
+        found: Vec<String>,
+    },
     /// Several variants fit.
     #[error("several variants fit: {}", quoted(.names))]
     AmbiguousVariant {
+        /// Whether they are of the form that was asked for.
+        asked: bool,
         /// Their names.
         names: Vec<String>,
     },
@@ -153,7 +163,7 @@ impl CallError {
             | Self::Libraries { .. } => "variants",
             Self::NotTvmFfi { .. } => "not-tvm-ffi",
             Self::OtherMachine { .. } => "other-machine",
-            Self::Argument { .. } | Self::NoFunction { .. } | Self::Unnamed { .. } => "usage",
+            Self::UnknownVariant { .. } | Self::Argument { .. } | Self::NoFunction { .. } | Self::Unnamed { .. } => "usage",
             Self::Reference { .. } => "reference",
             Self::Worker { .. } | Self::Answers => "worker",
             Self::Memory { .. } => "memory",
@@ -163,14 +173,14 @@ impl CallError {
 
     /// Whether the command line is what has to change.
     pub fn is_usage(&self) -> bool {
-        self.code() == "usage"
+        self.code() == "usage" || matches!(self, Self::AmbiguousVariant { asked: true, .. })
     }
 
     /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Variants(error) => error.hint().map(str::to_owned),
-            Self::AmbiguousVariant { .. } | Self::NoVariant { .. } => {
+            Self::AmbiguousVariant { .. } | Self::NoVariant { .. } | Self::UnknownVariant { .. } => {
                 Some("`--variant NAME` names one, `--device cuda` means those for CUDA".to_owned())
             }
             Self::Libraries { .. } => Some("name the file instead of the directory".to_owned()),

@@ -24,6 +24,18 @@ pub fn elements(layout: &Layout, fill: &Fill, seed: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// What elements would be meant to be and cannot: the first such value. Random ones always can.
+pub fn misfit(layout: &Layout, fill: &Fill) -> Option<f64> {
+    let held = |value: &f64| layout.dtype().holds(*value);
+    match fill {
+        Fill::Random => None,
+        #[expect(clippy::cast_precision_loss, reason = "a tensor with more elements than that fits nowhere")]
+        Fill::Range => layout.count().checked_sub(1).map(|last| last as f64).filter(|last| !held(last)),
+        Fill::Value(value) => Some(*value).filter(|value| !held(value)),
+        Fill::Values(values) => values.iter().copied().find(|value| !held(value)),
+    }
+}
+
 /// Numbers without a pattern, the same in every run: splitmix64 of Steele, Lea and Flood.
 struct Random(u64);
 
@@ -75,6 +87,13 @@ mod tests {
         assert_eq!(of("int64", &Fill::Range, 0).last(), Some(&199.0));
         assert!(of("bfloat16", &Fill::Value(1.5), 0).iter().all(|value| *value == 1.5));
         let two = Layout::contiguous(Dtype::FLOAT32, &[2]).unwrap();
+        let bytes = Layout::contiguous("int8".parse().unwrap(), &[129]).unwrap();
+        assert_eq!(
+            [Fill::Range, Fill::Value(-129.0), Fill::Value(-128.0), Fill::Random].map(|fill| misfit(&bytes, &fill)),
+            [Some(128.0), Some(-129.0), None, None]
+        );
+        assert_eq!(misfit(&two, &Fill::Values(vec![1e38, 1e39])), Some(1e39));
+        assert_eq!(misfit(&Layout::contiguous("bool".parse().unwrap(), &[0]).unwrap(), &Fill::Range), None);
         assert_eq!(elements(&two, &Fill::Values(vec![1.0]), 0), None);
     }
 }

@@ -7,8 +7,8 @@ use kiln_format::variant::{ArchFramework, ArchVariant, Compute, Variant};
 use kiln_object::elf::{Dynamic, dynamic_file};
 
 use super::CallError;
-use crate::hash::find_variants;
-use crate::matrix::Target;
+use crate::hash::{VariantDir, find_variants};
+use crate::matrix::{Target, matches};
 
 /// How the names of exported functions begin.
 const PREFIX: &str = "__tvm_ffi_";
@@ -31,7 +31,7 @@ pub struct Kernel {
 /// What of a directory is meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The variant, by name.
+    /// The variant, by name; `*` in it stands for any text and `?` for one character.
     pub variant: Option<String>,
     /// Whether it is for CUDA; the host processor otherwise.
     pub cuda: bool,
@@ -40,7 +40,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// A variant of a directory: the one of this name, or the one for CUDA or the host.
+    /// A variant of a directory: of those with this name, or whose names are of this form, the one for CUDA or the host.
     pub fn variant(name: Option<String>, cuda: bool) -> Self {
         Self { variant: name, cuda, is_variant: false }
     }
@@ -63,17 +63,23 @@ pub fn find(path: &Path, wanted: &Wanted, machine: Target) -> Result<Kernel, Cal
         return Err(CallError::NotTvmFfi { path: path.to_owned(), what: "it is no regular file".to_owned() });
     }
     if !meta.is_dir() {
+        is_asked_for(dir_of(path), wanted)?;
         return open(path, machine);
     }
     if wanted.is_variant || variant_of(path).is_some() {
+        is_asked_for(path, wanted)?;
         return in_variant(path, machine);
     }
-    let variants = find_variants(path)?;
-    let names = || variants.iter().map(|variant| variant.name.clone()).collect::<Vec<_>>();
-    if let Some(name) = &wanted.variant {
-        let found = variants.iter().find(|variant| variant.name == *name);
-        let found = found.ok_or_else(|| CallError::NoVariant { path: path.to_owned(), wanted: format!("`{name}`"), found: names() })?;
-        return in_variant(&found.path, machine);
+    let mut variants = find_variants(path)?;
+    let names = |variants: &[VariantDir]| variants.iter().map(|variant| variant.name.clone()).collect::<Vec<_>>();
+    if let Some(pattern) = &wanted.variant {
+        let all = names(&variants);
+        variants.retain(|variant| matches(pattern, &variant.name));
+        match variants.as_slice() {
+            [] => return Err(CallError::UnknownVariant { name: pattern.clone(), found: all }),
+            [one] => return in_variant(&one.path, machine),
+            _ => {}
+        }
     }
     let fits = |arch: &ArchVariant| {
         let compute = if wanted.cuda { matches!(arch.compute, Compute::Cuda(_)) } else { arch.compute == Compute::Cpu };
@@ -85,10 +91,28 @@ pub fn find(path: &Path, wanted: &Wanted, machine: Target) -> Result<Kernel, Cal
         [one] => in_variant(&one.path, machine),
         [] => {
             let wanted = format!("of tvm-ffi for {} on {machine}", if wanted.cuda { "cuda" } else { "cpu" });
-            Err(CallError::NoVariant { path: path.to_owned(), wanted, found: names() })
+            Err(CallError::NoVariant { path: path.to_owned(), wanted, found: names(&variants) })
         }
-        several => Err(CallError::AmbiguousVariant { names: several.iter().map(|variant| variant.name.clone()).collect() }),
+        several => Err(CallError::AmbiguousVariant {
+            asked: wanted.variant.is_some(),
+            names: several.iter().map(|variant| variant.name.clone()).collect(),
+        }),
     }
+}
+
+/// Sees that the one variant that is meant anyway is also the one that is asked for.
+fn is_asked_for(dir: &Path, wanted: &Wanted) -> Result<(), CallError> {
+    let Some(pattern) = &wanted.variant else { return Ok(()) };
+    let name = variant_of(dir).map(|variant| Variant::Arch(variant).name());
+    match name {
+        Some(name) if matches(pattern, &name) => Ok(()),
+        name => Err(CallError::UnknownVariant { name: pattern.clone(), found: name.into_iter().collect() }),
+    }
+}
+
+/// The directory that a file lies in.
+fn dir_of(file: &Path) -> &Path {
+    file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The variant that a directory is named after.
@@ -145,8 +169,7 @@ fn open(path: &Path, machine: Target) -> Result<Kernel, CallError> {
     if dynamic.machine != own {
         return Err(CallError::OtherMachine { path: path.to_owned(), machine: dynamic.machine.to_string() });
     }
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok(Kernel { path: path.to_owned(), functions, needed: dynamic.needed, variant: variant_of(dir) })
+    Ok(Kernel { path: path.to_owned(), functions, needed: dynamic.needed, variant: variant_of(dir_of(path)) })
 }
 
 /// The names of the functions that a library exports for tvm-ffi, sorted. What the runtime itself looks for is none.

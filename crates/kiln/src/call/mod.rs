@@ -2,7 +2,7 @@
 //!
 //! [`library`] says what a file is without loading it and which file of a directory is meant. [`Session`] starts a worker, a process
 //! of its own in which the kernel is loaded and called: whatever a kernel does, what became of it is a value, [`Ended`]. What the two
-//! processes say to each other is in [`protocol`]; [`work`] is the worker's side. [`mod@reference`] reads what a project expects of its
+//! processes say to each other is in [`protocol`]; [`work`] is the worker's side, and [`mod@guard`] stands between the two. [`mod@reference`] reads what a project expects of its
 //! kernels, [`compare`] compares.
 
 pub mod argument;
@@ -11,6 +11,7 @@ pub mod check;
 pub mod compare;
 mod error;
 pub mod fill;
+pub mod guard;
 pub mod library;
 pub mod protocol;
 pub mod reference;

@@ -26,6 +26,7 @@ use toml::de::{DeTable, DeValue};
 use super::CallError;
 use super::argument::{Argument, Fill, TensorArgument, parse_place};
 use super::compare::Tolerance;
+use super::fill::misfit;
 use crate::small_file;
 
 /// Where the file is, in a project.
@@ -219,10 +220,10 @@ fn parse_input(value: &Value<'_>, place: Place) -> Result<Argument, Fault> {
                     return Err((Some(fill.span()), format!("`fill` is `{other}`: it is a number, or one of random, range, zeros, ones")));
                 }
             },
-            _ => Fill::Value(number(fill, "fill")?),
+            _ => Fill::Value(element(fill, "fill", dtype)?),
         },
         (None, Some(values)) => {
-            let numbers = numbers(values, "values")?;
+            let numbers = elements(values, "values", dtype)?;
             if numbers.len() != layout.count() {
                 return Err((Some(values.span()), format!("there are {} values for {} elements", numbers.len(), layout.count())));
             }
@@ -230,6 +231,11 @@ fn parse_input(value: &Value<'_>, place: Place) -> Result<Argument, Fault> {
         }
         (Some(_), Some(values)) => return Err((Some(values.span()), "a tensor has `fill` or `values`, not both".to_owned())),
     };
+    // Numbers were held against the type where they stand: this is about a range that is too long.
+    if let Some(last) = misfit(&layout, &fill) {
+        let span = fields.get("fill").unwrap_or(value).span();
+        return Err((Some(span), format!("`fill` comes to {last}, which `{dtype}` cannot hold")));
+    }
     Ok(Argument::Tensor(TensorArgument { layout, fill, place: device.unwrap_or(place) }))
 }
 
@@ -244,7 +250,7 @@ fn parse_expected(value: &Value<'_>, arguments: &[Argument]) -> Result<(usize, V
     let (Some(position), Some(Argument::Tensor(tensor))) = (position, tensor) else {
         return Err((Some(input.span()), format!("input {index} is no tensor of this call")));
     };
-    let numbers = numbers(values, "values")?;
+    let numbers = elements(values, "values", tensor.layout.dtype())?;
     if numbers.len() != tensor.layout.count() {
         return Err((Some(values.span()), format!("there are {} values for {} elements", numbers.len(), tensor.layout.count())));
     }
@@ -341,13 +347,29 @@ fn integers(value: &Value<'_>, name: &str) -> Result<Vec<i64>, Fault> {
 }
 
 fn numbers(value: &Value<'_>, name: &str) -> Result<Vec<f64>, Fault> {
-    list(value, name)?
-        .iter()
-        .map(|entry| match entry.get_ref() {
-            DeValue::Boolean(value) => Ok(f64::from(u8::from(*value))),
-            _ => number(entry, name),
-        })
-        .collect()
+    list(value, name)?.iter().map(|entry| truth(entry).map_or_else(|| number(entry, name), Ok)).collect()
+}
+
+/// The elements of a tensor of this type.
+fn elements(value: &Value<'_>, name: &str, dtype: Dtype) -> Result<Vec<f64>, Fault> {
+    list(value, name)?.iter().map(|entry| truth(entry).map_or_else(|| element(entry, name, dtype), Ok)).collect()
+}
+
+fn truth(value: &Value<'_>) -> Option<f64> {
+    match value.get_ref() {
+        DeValue::Boolean(value) => Some(f64::from(u8::from(*value))),
+        _ => None,
+    }
+}
+
+/// A number that an element of this type can be.
+fn element(value: &Value<'_>, name: &str, dtype: Dtype) -> Result<f64, Fault> {
+    let number = number(value, name)?;
+    // A fraction may be written for a whole number, but has no digits for all of them.
+    if !dtype.is_float() && number.abs() > 2_f64.powi(53) {
+        return Err((Some(value.span()), format!("`{name}` has a number beyond 2^53")));
+    }
+    if dtype.holds(number) { Ok(number) } else { Err((Some(value.span()), format!("`{name}` has {number}, which `{dtype}` cannot hold"))) }
 }
 
 /// A value that is written as itself.
@@ -428,6 +450,26 @@ against = \"cpu\"
             (
                 "[[call]]\nfunction = \"f\"\nreturns = { values = [9007199254740993] }",
                 "line 3, column 23: `values` has a number beyond 2^53",
+            ),
+            (
+                "[[call]]\nfunction = \"f\"\ninputs = [{ shape = [2], dtype = \"uint8\" }]\nexpected = [{ input = 0, values = [1, 256] }]",
+                "line 4, column 39: `values` has 256, which `uint8` cannot hold",
+            ),
+            (
+                "[[call]]\nfunction = \"f\"\ninputs = [{ shape = [2], dtype = \"int32\", values = [1, 2.5] }]",
+                "line 3, column 56: `values` has 2.5, which `int32` cannot hold",
+            ),
+            (
+                "[[call]]\nfunction = \"f\"\ninputs = [{ shape = [2], dtype = \"half\", fill = 65520 }]",
+                "line 3, column 49: `fill` has 65520, which `float16` cannot hold",
+            ),
+            (
+                "[[call]]\nfunction = \"f\"\ninputs = [{ shape = [129], dtype = \"int8\", fill = \"range\" }]",
+                "line 3, column 51: `fill` comes to 128, which `int8` cannot hold",
+            ),
+            (
+                "[[call]]\nfunction = \"f\"\ninputs = [{ shape = [1], dtype = \"int64\", values = [9007199254740994.0] }]",
+                "line 3, column 53: `values` has a number beyond 2^53",
             ),
             ("[[call]]\nfunction = \"f\"\nreturns = { shape = [1] }", "a returned tensor needs `values`"),
             ("[[call]]\nfunction = \"f\"\nreturns = 1\ntolerance = { absolute = -1 }", "`absolute` is -1"),

@@ -1,26 +1,30 @@
 //! The caller's side: starts a worker, waits for it, and says what became of it.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::Write;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use kiln_ffi::Dtype;
 use kiln_graph::{Companion, Interrupt};
 use tempfile::TempDir;
 
 use super::CallError;
 use super::protocol::{ANSWERS, Answer, Call, Request};
+use crate::small_file;
 
 /// How often a running worker is looked at.
 const POLL: Duration = Duration::from_millis(5);
 /// How much of the time between two looks counts, on the busiest machine.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How much of what a kernel prints is kept, from its end, in bytes.
+const OUTPUT: u64 = 1 << 20;
 
 /// How a worker is started: a program that does [`super::work::work`] with the request on its standard input, in the directory that is
-/// its last argument.
+/// its last argument, below a [`super::guard::guard`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
     /// The program.
@@ -91,17 +95,70 @@ pub struct Called {
     pub doing: String,
     /// What it printed, if that was kept.
     pub output: String,
+    /// How many bytes its results may take; none for no limit.
+    memory: Option<u64>,
     dir: TempDir,
 }
 
 impl Called {
-    /// What a file of an answer holds.
+    /// Whether a function was called.
+    pub fn began(&self) -> bool {
+        self.answers.iter().any(|answer| matches!(answer, Answer::Calling { .. }))
+    }
+
+    /// The elements of a tensor, `bytes` of them, out of a file of an answer. Whatever a kernel has made of the directory, nothing else
+    /// is read, and no more than there is memory for.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub fn file(&self, name: &str) -> Result<Vec<u8>, CallError> {
+    /// When it cannot be read, or does not hold that.
+    pub fn elements(&self, name: &str, dtype: Dtype, shape: &[i64]) -> Result<Vec<u8>, CallError> {
+        let count = shape.iter().try_fold(1_u64, |count, extent| count.checked_mul(u64::try_from(*extent).ok()?));
+        let size = u64::try_from(dtype.size()).unwrap_or(u64::MAX);
+        let bytes = count.and_then(|count| count.checked_mul(size)).ok_or(CallError::Answers)?;
+        // As they are, and as numbers.
+        let needed = bytes.saturating_add(count.unwrap_or(u64::MAX).saturating_mul(8));
+        if let Some(there) = self.memory.filter(|there| needed > *there) {
+            return Err(CallError::Memory { needed, there });
+        }
+        if Path::new(name).file_name() != Some(OsStr::new(name)) {
+            return Err(CallError::Answers);
+        }
         let path = self.dir.path().join(name);
-        fs::read(&path).map_err(|source| CallError::Read { path, source })
+        let elements = small_file::read_at_most(&path, bytes).map_err(|source| CallError::Read { path, source })?;
+        if elements.len() as u64 == bytes { Ok(elements) } else { Err(CallError::Answers) }
+    }
+
+    /// What is known of a worker that did not do all that it was asked for: how far it came, and its last words, if these were kept.
+    pub fn known(&self) -> String {
+        const LINES: usize = 3;
+        let name = |what: &String| format!("`{}`", Path::new(what).file_name().map_or(what.as_str().into(), |name| name.to_string_lossy()));
+        let mut loading: Vec<String> = self
+            .answers
+            .iter()
+            .filter_map(|answer| match answer {
+                Answer::Loading { what } => Some(name(what)),
+                _ => None,
+            })
+            .collect();
+        let is_loaded = self.answers.iter().any(|answer| matches!(answer, Answer::Loaded { .. }));
+        let last = if is_loaded { None } else { loading.pop() };
+        let how_far = match (loading.is_empty(), last) {
+            (true, None) => "nothing was loaded".to_owned(),
+            (false, None) => format!("{} were loaded", loading.join(" and ")),
+            (true, Some(last)) => format!("{last} was being loaded, the first library"),
+            (false, Some(last)) => format!("{last} was being loaded, after {}", loading.join(" and ")),
+        };
+        let said: Vec<&str> = self.output.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("!!!!")).collect();
+        let (frames, words): (Vec<&str>, Vec<&str>) = said.into_iter().partition(|line| is_frame(line));
+        let mut known = match words.get(words.len().saturating_sub(LINES)..).unwrap_or_default() {
+            [] => format!("{how_far}; nothing was said"),
+            words => format!("{how_far}; the last words were: {}", words.join(" | ")),
+        };
+        // Of frames without a name nobody learns anything; the first is that of the handler.
+        if let Some(frame) = frames.iter().find(|frame| !frame.contains(", in 0x")) {
+            known.push_str(&format!("; its trace begins with: {frame}"));
+        }
+        known
     }
 
     /// What became of it, in a sentence; none if all is well.
@@ -165,9 +222,9 @@ impl Session<'_> {
                 (_, code, _) => Ended::Exited { code: code.unwrap_or(-1) },
             },
         };
-        let output = if self.keeps_output { fs::read(&printed).unwrap_or_default() } else { Vec::new() };
+        let output = if self.keeps_output { small_file::read_end(&printed, OUTPUT).unwrap_or_default() } else { Vec::new() };
         let output = String::from_utf8_lossy(&output).into_owned();
-        Ok(Called { doing: doing(&answers, &request.calls), answers, ended, output, dir })
+        Ok(Called { doing: doing(&answers, &request.calls), answers, ended, output, memory: self.memory, dir })
     }
 
     /// Waits for a worker, and ends one that takes too long.
@@ -194,10 +251,19 @@ impl Session<'_> {
     }
 }
 
+/// Whether a line is of the trace that the runtime of tvm-ffi prints after a crash, which goes on to the start of the thread.
+fn is_frame(line: &str) -> bool {
+    line.starts_with("File \"") && line.contains("\", line ") && line.contains(", in ")
+}
+
 /// The lines of answers. One that a crash cut off is none.
 fn answers(path: &Path) -> Result<Vec<Answer>, CallError> {
-    let bytes = fs::read(path).unwrap_or_default();
-    let text = String::from_utf8(bytes).map_err(|_| CallError::Answers)?;
+    // The kernel may have made anything of it: a pipe, or more than fits into memory.
+    let text = match small_file::read_text(path) {
+        Ok(text) => text,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => String::new(),
+        Err(_) => return Err(CallError::Answers),
+    };
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole.lines().map(|line| serde_json::from_str(line).map_err(|_| CallError::Answers)).collect()
 }
@@ -217,13 +283,62 @@ fn doing(answers: &[Answer], calls: &[Call]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    fn called(answers: Vec<Answer>, output: &str) -> Called {
+        let (ended, doing) = (Ended::Killed { signal: 11 }, String::new());
+        Called { answers, ended, doing, output: output.to_owned(), memory: Some(1000), dir: tempfile::tempdir().unwrap() }
+    }
+
+    #[test]
+    fn elements_are_read_out_of_plain_files_alone() {
+        let called = called(Vec::new(), "");
+        let path = |name: &str| called.dir.path().join(name);
+        let read = |name: &str, shape: &[i64]| called.elements(name, Dtype::FLOAT32, shape).map_err(|error| error.code());
+        fs::write(path("a.bin"), [7; 16]).unwrap();
+        assert_eq!(read("a.bin", &[2, 2]), Ok(vec![7; 16]));
+        for shape in [&[3][..], &[5], &[-4], &[i64::MAX, 4]] {
+            assert_eq!(read("a.bin", shape), Err(if shape == [3] { "path" } else { "worker" }), "{shape:?}");
+        }
+        assert_eq!(read("a.bin", &[1000]), Err("memory"));
+        fs::create_dir(path("b")).unwrap();
+        fs::write(path("b/a.bin"), [7; 16]).unwrap();
+        for name in ["b/a.bin", "../a.bin", "/proc/self/stat", "", ".", ".."] {
+            assert_eq!(read(name, &[4]), Err("worker"), "{name}");
+        }
+        assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", path("zero")).unwrap();
+        assert_eq!(["pipe", "zero", "b"].map(|name| read(name, &[4])), [Err("path"), Err("path"), Err("path")]);
+    }
+
+    #[test]
+    fn what_is_known_of_a_crash() {
+        let loading = |what: &str| Answer::Loading { what: what.to_owned() };
+        let known = |answers: &[Answer], output: &str| called(answers.to_vec(), output).known();
+        assert_eq!(known(&[], ""), "nothing was loaded; nothing was said");
+        assert_eq!(known(&[loading("/a/r.so")], "\n"), "`r.so` was being loaded, the first library; nothing was said");
+        let both = [loading("/a/r.so"), loading("k.so"), Answer::Loaded { version: [0, 1, 9], functions: Vec::new() }];
+        let said = "1\n2\n\n  3  \n4\n";
+        assert_eq!(known(&both[..2], said), "`k.so` was being loaded, after `r.so`; the last words were: 2 | 3 | 4");
+        let trace = "before\n!!!!!!! Segfault encountered !!!!!!!\n  File \"c.c\", line 0, in 0x0007\n  File \"k.c\", line 2, in f\n  File \"c.c\", line 3, in g\n";
+        let told = "`k.so` was being loaded, after `r.so`; the last words were: before; its trace begins with: File \"k.c\", line 2, in f";
+        assert_eq!(known(&both[..2], trace), told);
+        assert_eq!(known(&both, ""), "`r.so` and `k.so` were loaded; nothing was said");
+    }
 
     #[test]
     fn what_a_crash_cuts_off_is_no_answer() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("answers");
         assert_eq!(answers(&path).unwrap(), []);
+        // Whatever a kernel makes of them, nobody waits for it, and nobody runs out of memory.
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(matches!(answers(&path), Err(CallError::Answers)));
+        fs::remove_file(&path).unwrap();
+        File::create(&path).unwrap().set_len(20 << 30).unwrap();
+        assert!(matches!(answers(&path), Err(CallError::Answers)));
         fs::write(&path, "{\"event\":\"calling\",\"call\":0}\n{\"event\":\"ca").unwrap();
         assert_eq!(answers(&path).unwrap(), [Answer::Calling { call: 0 }]);
         fs::write(&path, "{\"event\":\"calling\",\"call\":0}\nnonsense\n{\"event\":\"done\"}\n").unwrap();

@@ -202,7 +202,7 @@ fn check_filters(build: &Build, matrix: &Matrix, filters: &Filters) -> Result<()
 }
 
 /// Whether `name` is of the form `pattern`, in which `*` stands for any text and `?` for one character.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     // The last star and how much of the name it has taken: on a mismatch it takes one more.
     let (mut p, mut n, mut star) = (0, 0, None);

@@ -18,6 +18,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::choose::matches;
+
 pub use self::choose::{ChooseError, Filters, Set, choose};
 pub use self::data::{Matrix, MatrixError, Row, Target, TargetError};
 pub use self::reason::{LeftOut, Reason};

@@ -6,6 +6,7 @@
 #include <tvm/ffi/function.h>
 
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -105,6 +106,32 @@ void forks(TensorView) {
   std::printf("forked %d\n", child);
 }
 
+// Leaves a process in a session of its own, whose parent is gone, says which, and ends in one of several ways.
+void leaves(TensorView, int64_t how) {
+  int ends[2];
+  if (pipe(ends) != 0) throw std::runtime_error("pipe");
+  int between = fork();
+  if (between == 0) {
+    setsid();
+    int process = fork();
+    if (process == 0) {
+      for (int file = 0; file < 256; ++file) close(file);
+      sleep(600);
+      std::_Exit(0);
+    }
+    if (write(ends[1], &process, sizeof process) < 0) std::_Exit(1);
+    std::_Exit(0);
+  }
+  int process = 0;
+  if (read(ends[0], &process, sizeof process) < 0) throw std::runtime_error("read");
+  waitpid(between, nullptr, 0);
+  std::fprintf(stderr, "left %d\n", process);
+  if (how == 1) for (;;) pause();
+  if (how == 2) *reinterpret_cast<volatile int*>(8) = 1;
+  if (how == 3) std::_Exit(7);
+  if (how == 4) std::raise(SIGKILL);
+}
+
 // As the system does for want of memory.
 void killed(TensorView) { std::raise(SIGKILL); }
 
@@ -136,6 +163,7 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(ends, ends);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(ends_at_once, ends_at_once);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(hangs, hangs);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(forks, forks);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(leaves, leaves);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(killed, killed);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(goes_elsewhere, goes_elsewhere);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(class, class_of);
@@ -143,6 +171,10 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(beyond, beyond);
 
 // By hand: a code, and no error.
 extern "C" __attribute__((visibility("default"))) int __tvm_ffi_says_nothing(void*, const TVMFFIAny*, int32_t, TVMFFIAny*) { return -1; }
+
+extern "C" __attribute__((visibility("default"))) int __tvm_ffi_hangs_without(void*, const TVMFFIAny*, int32_t, TVMFFIAny*) {
+  for (;;) pause();
+}
 
 // By hand too, and without a look at how many arguments there are.
 extern "C" __attribute__((visibility("default"))) int __tvm_ffi_crashes_without(void*, const TVMFFIAny*, int32_t count, TVMFFIAny*) {

@@ -72,7 +72,13 @@ pub(crate) enum Command {
     /// The kernel is loaded and called in a process of its own, by the runtime of tvm-ffi and without Python: a crash is a
     /// result like any other.
     Call(Call),
-    /// What `kiln call` starts
+    /// What `kiln call` starts, to end all that a kernel leaves
+    #[command(hide = true)]
+    CallGuard {
+        /// Directory for the answers
+        dir: PathBuf,
+    },
+    /// What that starts
     #[command(hide = true)]
     CallWorker {
         /// Directory for the answers
@@ -268,7 +274,7 @@ pub(crate) struct Callable {
     /// A built library, a variant, or a project or output directory with variants
     #[arg(value_name = "FILE|DIR", default_value = ".")]
     pub(crate) path: PathBuf,
-    /// Variant of the directory, by name
+    /// Variant of the directory, by name; `*` stands for any text and `?` for one character
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,
     /// Argument, in order, instead of a tensor for each: `tensor:4x8:float16:zeros`, `1e-5`, `3`, `true`, `none`, `str:TEXT`;

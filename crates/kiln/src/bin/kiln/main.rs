@@ -65,6 +65,7 @@ fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, F
         Command::Build(args) => commands::build::run(&args, &settings, printer),
         Command::Cache(args) => commands::cache::run(&args.command, &settings, printer),
         Command::Call(args) => commands::call::run(&args, &settings, printer),
+        Command::CallGuard { dir } => commands::call::guard(&dir),
         Command::CallWorker { dir } => commands::call::work(&dir),
         Command::Check(args) => commands::check::run(&args, &settings, printer),
         Command::CheckAbi(args) => commands::check::abi(&args, &settings, printer),

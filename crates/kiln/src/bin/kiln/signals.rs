@@ -9,12 +9,15 @@
 //! A signal that is ignored when the process starts stays ignored: `nohup` does that to SIGHUP, and shells without job control to
 //! SIGINT of what they start in the background. The exit code is 128 and the number of the first signal.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use kiln_graph::Interrupt;
+use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -80,6 +83,19 @@ pub(crate) fn listen(interrupt: &Interrupt, last: impl Fn() + Send + 'static) ->
         }
     };
     thread::Builder::new().name("signals".to_owned()).spawn(listener).map(drop).map_err(failure)
+}
+
+/// Ends this process as another one has ended.
+pub(crate) fn end_like(status: ExitStatus) -> ! {
+    if let Some(signal) = status.signal() {
+        // What no process can heed cannot be set to its default either.
+        let _ends = match Signal::from_named_raw(signal) {
+            Some(Signal::KILL) => kill_process(getpid(), Signal::KILL).map_err(Into::into),
+            _ => emulate_default_handler(signal),
+        };
+        std::process::exit(128 + signal);
+    }
+    std::process::exit(status.code().unwrap_or(1))
 }
 
 /// What a signal asks for.

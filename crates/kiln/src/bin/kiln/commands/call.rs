@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use kiln::Event;
@@ -12,7 +13,7 @@ use kiln::call::library::Wanted;
 use kiln::call::protocol::Answer;
 use kiln::call::reference::{Expected, FILE, ReferenceCall, project_of, read, read_file};
 use kiln::call::runtime::{Choice, RuntimeError, provide};
-use kiln::call::{CallError, Called, Ended, Session, Worker, find};
+use kiln::call::{CallError, Called, Ended, Session, Signature, Worker, find};
 use kiln_ffi::Place;
 use kiln_format::BackendName;
 use kiln_graph::Interrupt;
@@ -25,7 +26,7 @@ use crate::args::{BenchKernel, Call, Callable, ReportFormat};
 use crate::exit::{Exit, Failure};
 use crate::human::{Detail, HumanReporter};
 use crate::memory;
-use crate::printer::Printer;
+use crate::printer::{Printer, one_line};
 use crate::settings::Settings;
 use crate::signals;
 
@@ -35,6 +36,9 @@ impl From<CallError> for Failure {
         Self { exit, causes: kiln::build_error::causes(&error), hint: error.hint(), ..Self::new(error.code(), error.to_string()) }
     }
 }
+
+/// Of no kernel's own doing.
+const SIGKILL: i32 = 9;
 
 /// The hidden command: the worker's side.
 pub(crate) fn work(dir: &Path) -> Result<Exit, Failure> {
@@ -48,7 +52,15 @@ pub(crate) fn work(dir: &Path) -> Result<Exit, Failure> {
 /// How a worker is started: this program, by its hidden command.
 pub(super) fn worker() -> Result<Worker, Failure> {
     let failure = |cause: std::io::Error| Failure::new("worker", "this program is not found").caused_by(cause.to_string());
-    Ok(Worker { program: std::env::current_exe().map_err(failure)?, args: vec!["call-worker".into()] })
+    Ok(Worker { program: std::env::current_exe().map_err(failure)?, args: vec!["call-guard".into()] })
+}
+
+/// The hidden command between the two: starts the worker, ends what that has left, and ends as it did.
+pub(crate) fn guard(dir: &Path) -> Result<Exit, Failure> {
+    let failure = |cause: std::io::Error| Failure::new("worker", "the process that calls cannot be started").caused_by(cause.to_string());
+    let program = std::env::current_exe().map_err(failure)?;
+    let status = kiln::call::guard::guard(Command::new(program).arg("call-worker").arg(dir)).map_err(failure)?;
+    signals::end_like(status)
 }
 
 /// What both commands work with.
@@ -197,12 +209,13 @@ impl Context<'_> {
             return Err(failure);
         }
         self.loaded();
-        self.printer.stdout(|out| match self.args.format {
+        match self.args.format {
             ReportFormat::Human => {
-                for (name, signature) in described(&called.answers) {
-                    writeln!(out, "{name}{}", signature.map(|signature| signature.to_string()).unwrap_or_default())?;
-                }
-                Ok(())
+                let line = |(name, signature): (&str, Option<Signature>)| {
+                    let signature = signature.map(|signature| signature.to_string()).unwrap_or_default();
+                    format!("{}\n", one_line(&format!("{name}{signature}")))
+                };
+                self.printer.text(&described(&called.answers).map(line).collect::<String>());
             }
             ReportFormat::Json => {
                 let functions: Vec<Value> = described(&called.answers)
@@ -211,9 +224,10 @@ impl Context<'_> {
                         json!({"name": name, "signature": signature})
                     })
                     .collect();
-                pretty(out, &json!({"kernel": self.name(), "runtime": self.kernel.runtime.name, "functions": functions}))
+                let object = json!({"kernel": self.name(), "runtime": self.kernel.runtime.name, "functions": functions});
+                self.printer.stdout(|out| pretty(out, &object));
             }
-        });
+        }
         Ok(Exit::Success)
     }
 
@@ -234,16 +248,14 @@ impl Context<'_> {
         };
         let call = written(function, &arguments);
         let results = results(&called, &arguments)?;
-        self.printer.stdout(|out| match self.args.format {
+        match self.args.format {
             ReportFormat::Human => {
-                writeln!(out, "{call} returned {}", shown(&results))?;
-                for tensor in results.tensors.iter().chain(&results.returned_tensor) {
-                    writeln!(out, "  {}", tensor_text(tensor))?;
-                }
-                Ok(())
+                let tensors = results.tensors.iter().chain(&results.returned_tensor);
+                let tensors: String = tensors.map(|tensor| format!("  {}\n", tensor_text(tensor))).collect();
+                self.printer.text(&format!("{call} returned {}\n{tensors}", shown(&results)));
             }
-            ReportFormat::Json => pretty(out, &self.results_json(function, &arguments, &results)),
-        });
+            ReportFormat::Json => self.printer.stdout(|out| pretty(out, &self.results_json(function, &arguments, &results))),
+        }
         match results.trespass() {
             None => Ok(Exit::Success),
             Some(trespass) => Err(Failure::new("call", format!("`{function}` ended well, but {trespass}"))),
@@ -280,7 +292,13 @@ impl Context<'_> {
     fn called_without(&self, function: &str, called: &Called, takes_none: bool) -> Result<(), Failure> {
         const HINT: &str = "it was called without arguments, for nothing says what it takes: name them in order with `--arg`, such as `--arg tensor:4x8 --arg 1e-5`";
         if let Some(failure) = self.failed(called, Some((function, &[]))) {
-            return Err(if takes_none || failure.exit == Exit::Interrupted { failure } else { failure.hint(HINT) });
+            // Others would have failed with any arguments.
+            let may_be_for_want = match called.ended {
+                Ended::Raised { .. } => called.began(),
+                Ended::Killed { signal } => called.began() && signal != SIGKILL,
+                _ => false,
+            };
+            return Err(if may_be_for_want && !takes_none { failure.hint(HINT) } else { failure });
         }
         if self.args.shapes.is_empty() && self.args.dtypes.is_empty() {
             return Ok(());
@@ -301,10 +319,10 @@ impl Context<'_> {
             if self.args.format == ReportFormat::Human {
                 let what = written(&call.function, &call.arguments);
                 let name = if call.name == call.function { what } else { format!("{}: {what}", call.name) };
-                self.printer.stdout(|out| match &verdict {
-                    Verdict::AsExpected => writeln!(out, "ok      {name}"),
-                    Verdict::Alone => writeln!(out, "alone   {name}: others are compared with this"),
-                    Verdict::Otherwise(problem) => writeln!(out, "failed  {name}: {problem}"),
+                self.printer.text(&match &verdict {
+                    Verdict::AsExpected => format!("ok      {name}\n"),
+                    Verdict::Alone => format!("alone   {name}: others are compared with this\n"),
+                    Verdict::Otherwise(problem) => format!("failed  {name}: {problem}\n"),
                 });
             }
             verdicts.push((call, verdict));
