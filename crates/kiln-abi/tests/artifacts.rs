@@ -330,6 +330,73 @@ fn what_no_loader_can_map() {
     pair("damaged", (&with(&[(COUNT, 0xffff)]), TORCH), (&good, TORCH));
 }
 
+/// What a loader asks of a file's header and segments before it maps anything, and no other reader.
+#[test]
+fn what_a_loader_refuses_at_once() {
+    let kit = Kit::new();
+    let good = kit.link(&[&kit.object(INIT, &[])], &["-Wl,-z,separate-code"]);
+    let bytes = std::fs::read(&good).unwrap();
+    let field = |at: usize| usize::try_from(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())).unwrap();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let table = field(0x20);
+    let entries: Vec<usize> = (0..usize::from(bytes[0x38])).map(|index| table + 56 * index).collect();
+    let loaded: Vec<usize> = entries.iter().copied().filter(|at| word(*at) == 1).collect();
+    assert!(loaded.len() > 2);
+    let last = *loaded.last().unwrap();
+    let with = |changes: &[(usize, &[u8])]| {
+        let mut bytes = bytes.clone();
+        for (at, new) in changes {
+            bytes[*at..*at + new.len()].copy_from_slice(new);
+        }
+        kit.file(&format!("{ID}.abi3.so"), &bytes)
+    };
+    let number = |value: usize| (value as u64).to_le_bytes();
+    pair("file-kind", (&with(&[(7, &[9])]), TORCH), (&good, TORCH));
+    // Another version of the system's ABI, something in the padding, a version that there is not.
+    for change in [(8, 1), (9, 1), (15, 1), (20, 2)] {
+        pair("damaged", (&with(&[(change.0, &[change.1])]), TORCH), (&good, TORCH));
+    }
+    // That of GNU is known to each loader.
+    for version in [0, 2] {
+        pair("damaged", (&with(&[(7, &[3, 9])]), TORCH), (&with(&[(7, &[3, version])]), TORCH));
+    }
+    for (at, new) in [
+        // Behind the end of the file.
+        (last + 8, field(last + 8) + 0x10_0000),
+        // More in the file than in memory.
+        (last + 40, field(last + 32) - 1),
+        // Alignments that are none, and below a page.
+        (last + 48, 0x1800),
+        (last + 48, 16),
+        // The place in the file does not go with the address.
+        (last + 8, field(last + 8) - 1),
+        // The order of the addresses.
+        (loaded[1] + 16, field(last + 16) + 0x10_0000),
+    ] {
+        pair("damaged", (&with(&[(at, &number(new))]), TORCH), (&good, TORCH));
+    }
+    // Without section headers nothing but the segments says where the file ends.
+    let headerless = |length: usize| {
+        let mut bytes = bytes.clone();
+        bytes[0x28..0x30].fill(0);
+        bytes[0x3c..0x40].fill(0);
+        bytes.truncate(length);
+        kit.file(&format!("{ID}.abi3.so"), &bytes)
+    };
+    let end = field(last + 8) + field(last + 32);
+    pair("damaged", (&headerless(end - 1), TORCH), (&headerless(end), TORCH));
+    // Of two wishes for the stack the loader takes the last.
+    let stack = *entries.iter().find(|at| word(**at) == 0x6474_e551).unwrap();
+    let spare = *entries.iter().find(|at| word(**at) == 4).unwrap();
+    let wish = |at: usize, flags: u8| [(at, 0x6474_e551_u32.to_le_bytes().to_vec()), (at + 4, vec![flags])];
+    let two = |first: u8, second: u8| {
+        let (low, high) = (stack.min(spare), stack.max(spare));
+        let changes = [wish(low, first), wish(high, second)].concat();
+        with(&changes.iter().map(|(at, new)| (*at, &new[..])).collect::<Vec<_>>())
+    };
+    pair("executable-stack", (&two(6, 7), TORCH), (&two(7, 6), TORCH));
+}
+
 /// The dynamic tables are all that counts: a stripped copy gives the findings of the original.
 #[test]
 fn stripped_copies_give_the_same_findings() {

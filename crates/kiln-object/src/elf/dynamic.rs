@@ -9,9 +9,9 @@ use object::read::{ReadCache, ReadRef, StringTable};
 use object::{Endianness, SymbolIndex};
 
 use super::headerless::{Headers, Made};
-use super::loaded;
 use super::tables::{self, Budget, Class, Strings};
 use super::{Binding, Machine, SymbolKind, Visibility};
+use super::{loaded, mappable};
 use crate::Error;
 
 /// A name that a library takes from another one when it is loaded.
@@ -130,6 +130,7 @@ where
         made => SectionTable::new(made, StringTable::default()),
     };
     let segments = loaded::segments(header, endian, data)?;
+    mappable::see(header, segments, endian, data)?;
     let mut result = Dynamic {
         machine: Machine(header.e_machine(endian).0),
         soname: None,

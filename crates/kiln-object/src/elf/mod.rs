@@ -5,6 +5,7 @@ mod definitions;
 mod dynamic;
 mod headerless;
 mod loaded;
+mod mappable;
 mod relocatable;
 mod tables;
 
