@@ -167,7 +167,7 @@ pub enum Rehashed {
 
 /// Refuses what a digest cannot stand for. A digest takes the file that a link leads to under the link's name, which says nothing of
 /// what others get when it lies elsewhere, and leaves out linked directories and what is no file.
-fn check_plain(variant: &Path, dir: &Path) -> Result<(), HashError> {
+pub(crate) fn check_plain(variant: &Path, dir: &Path) -> Result<(), HashError> {
     let io = |source| HashError::Io { what: "read", path: dir.to_owned(), source };
     let root = variant.canonicalize().map_err(io)?;
     let mut entries =

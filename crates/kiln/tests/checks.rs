@@ -225,6 +225,21 @@ fn a_torch_that_is_not_in_the_catalog() {
     assert_eq!(code(&found), (Some(1), (vec![], vec!["unknown-exports"])), "{}", found.1);
 }
 
+/// What a link leads to is not what others get.
+#[test]
+fn links_that_leave_a_variant() {
+    let (sandbox, dir, variant) = built();
+    let extension = tree::extensions(&variant).remove(0);
+    let outside = sandbox.path("outside.so");
+    fs::rename(&extension, &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &extension).unwrap();
+    let found = report(&sandbox, &dir, &["check"]);
+    assert_eq!(code(&found), (Some(1), (vec!["plain-files"], vec![])), "{}", found.1);
+    fs::remove_file(&extension).unwrap();
+    fs::rename(&outside, &extension).unwrap();
+    assert_eq!(code(&report(&sandbox, &dir, &["check"])), CLEAN);
+}
+
 #[test]
 fn options_and_forms() {
     let (sandbox, dir, _) = built();
@@ -244,8 +259,10 @@ fn options_and_forms() {
     // An older Python than the names that the module's start needs.
     let old = run(&["check-abi", "-p", "3.1"]);
     assert!(old.code == Some(1) && old.stderr.contains("error[python-abi-newer]"), "{}", old.stderr);
-    let missing = run(&["check", "nowhere"]);
-    assert_eq!((missing.code, missing.stderr.as_str()), (Some(1), "error[path]: there is no file or directory `nowhere`\n"));
+    // What is not there keeps nothing else from being checked, and the report from being one.
+    let missing = report(&sandbox, &dir, &["check", "nowhere", "."]);
+    assert_eq!(code(&missing), (Some(1), (vec![], vec!["unreadable"])), "{}", missing.1);
+    assert!(missing.1["files"].as_array().unwrap().len() > 1, "{}", missing.1);
     fs::create_dir(sandbox.path("other")).unwrap();
     let other = Run::of(&mut sandbox.kiln(&sandbox.path(""), &["check", "other"]));
     assert_eq!(other.code, Some(1));
@@ -254,6 +271,9 @@ fn options_and_forms() {
     usual().write(&empty);
     let unbuilt = Run::of(&mut sandbox.kiln(&empty, &["check"]));
     assert!(unbuilt.code == Some(1) && unbuilt.stderr.contains("`kiln build` makes them"), "{}", unbuilt.stderr);
+    // A file has no metadata that could be checked.
+    let of_file = Run::of(&mut sandbox.kiln(&dir, &["check-builds", "build.toml"]));
+    assert!(of_file.code == Some(1) && of_file.stderr.contains("error[no-variants]"), "{}", of_file.stderr);
 
     let output = sandbox.kiln(&dir, &["check", "--format", "sarif"]).output().unwrap();
     let sarif: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -54,7 +54,7 @@ where
         if in_file > in_memory || address.checked_add(in_memory).is_none() {
             return Err(damaged("a part to be loaded does not fit into its place in memory"));
         }
-        if align % PAGE != 0 || !(align == 0 || align.is_power_of_two()) {
+        if !align.is_multiple_of(PAGE) || !(align == 0 || align.is_power_of_two()) {
             return Err(damaged("a part to be loaded is not aligned to pages"));
         }
         if address.wrapping_sub(offset) & align.max(PAGE).wrapping_sub(1) != 0 {

@@ -9,7 +9,7 @@ use kiln_format::{Level, Metadata, OpsId};
 
 use super::remark::{Outcome, Remark, RemarkKind};
 use crate::build_error::chain;
-use crate::hash::VariantDir;
+use crate::hash::{HashError, VariantDir, check_plain};
 use crate::package::METADATA;
 use crate::small_file;
 
@@ -53,6 +53,8 @@ rules! {
     Consistent = "consistent",
     /// There is no compiled Python.
     Bytecode = "bytecode",
+    /// The variant holds plain files, which are what others get.
+    PlainFiles = "plain-files",
 }
 
 /// Checks the variants of one output directory, each by itself and all together.
@@ -106,6 +108,7 @@ fn check_one(dir: &VariantDir, outcome: &mut Outcome) -> Option<Metadata> {
         }
     };
     bytecode(dir, outcome);
+    plain_files(dir, outcome);
     let path = dir.path.join(METADATA);
     let text = match small_file::read_text(&path) {
         Ok(text) => text,
@@ -190,6 +193,18 @@ fn bytecode(dir: &VariantDir, outcome: &mut Outcome) {
             format!("there is compiled Python: `{path}`"),
             "remove it: it is of one Python and not in the digest",
         );
+    }
+}
+
+/// A digest says nothing of what a link out of the variant leads to elsewhere.
+fn plain_files(dir: &VariantDir, outcome: &mut Outcome) {
+    match check_plain(&dir.path, &dir.path) {
+        Ok(()) => {}
+        Err(HashError::NoFile { path, why }) => {
+            let shown = path.strip_prefix(&dir.path).unwrap_or(&path).display();
+            finding(outcome, BuildRule::PlainFiles, dir, format!("`{shown}` {why}"), "put a file in its place, or remove it");
+        }
+        Err(error) => outcome.remarks.push(unreadable(dir, chain(&error))),
     }
 }
 

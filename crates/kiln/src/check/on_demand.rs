@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use kiln_abi::{
@@ -20,7 +21,7 @@ use super::remark::{Outcome, Remark, RemarkKind};
 use super::variant::{POLICY, floor_policy, framework_minor, shape};
 use crate::build::Checked;
 use crate::build_error::chain;
-use crate::hash::{HashError, VariantDir, find_variants};
+use crate::hash::{VariantDir, find_variants};
 use crate::package::METADATA;
 use crate::project::BUILD_TOML;
 use crate::record::{self, BuildRecord, RecordError};
@@ -85,18 +86,9 @@ impl Default for CheckOptions {
 /// Nothing could be checked.
 #[derive(Debug, Error)]
 pub enum CheckError {
-    /// A path does not exist.
-    #[error("there is no file or directory `{}`", path.display())]
-    Missing {
-        /// The path.
-        path: PathBuf,
-    },
     /// The policy is unknown.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// A directory has no variants.
-    #[error(transparent)]
-    Variants(#[from] HashError),
     /// The catalog is damaged.
     #[error(transparent)]
     Catalog(#[from] kiln_toolchain::Error),
@@ -106,8 +98,8 @@ pub enum CheckError {
 /// objects below it, or a file.
 ///
 /// # Errors
-/// When a path does not exist, a project has no variants, or an option names what there is not. Anything else that keeps a check from
-/// running is a remark.
+/// When an option names what there is not. Anything else that keeps a check from running is a remark: of a path that does not exist, or a
+/// project without variants, the others are checked all the same.
 pub fn check_paths(paths: &[PathBuf], options: &CheckOptions) -> Result<Outcome, CheckError> {
     let policies = Policies::embedded()?;
     let asked = options.policy.as_deref().map(|name| policies.get(name)).transpose()?;
@@ -150,9 +142,25 @@ struct Subject<'a> {
 
 impl Checker<'_> {
     fn path(&self, path: &Path, outcome: &mut Outcome) -> Result<(), CheckError> {
-        let Ok(meta) = fs::metadata(path) else { return Err(CheckError::Missing { path: path.to_owned() }) };
-        if !meta.is_dir() {
-            return self.file(path, outcome);
+        let shown = path.display().to_string();
+        let is_dir = match fs::metadata(path) {
+            Ok(meta) => meta.is_dir(),
+            Err(error) => {
+                let cause = match error.kind() {
+                    io::ErrorKind::NotFound => "there is no file or directory of this name".to_owned(),
+                    _ => error.to_string(),
+                };
+                outcome.remarks.push(Remark::failure(FailureKind::Unreadable.code(), shown, cause, None));
+                return Ok(());
+            }
+        };
+        if !is_dir {
+            if self.options.checks.abi {
+                return self.file(path, outcome);
+            }
+            let fix = Some("name the variant's directory, or the project's".to_owned());
+            outcome.remarks.push(Remark::failure(NO_VARIANTS, shown, "it is a file, and metadata belong to variants".to_owned(), fix));
+            return Ok(());
         }
         if path.join(METADATA).is_file() || name_of(path).is_some_and(|name| name.parse::<Variant>().is_ok()) {
             let name = name_of(path).unwrap_or_default();
@@ -167,19 +175,16 @@ impl Checker<'_> {
             // Any other directory: whatever objects there are.
             Err(_) if self.options.checks.abi && !is_project => {
                 let mut report = Report::default();
-                let name = path.display().to_string();
                 let shape = Shape::Any;
-                self.with_expectation(&Subject::default(), |expected| check_variant(path, &name, shape, expected, &mut report))?;
+                self.with_expectation(&Subject::default(), |expected| check_variant(path, &shown, shape, expected, &mut report))?;
                 outcome.extend(report);
                 Ok(())
             }
-            // What was found of the sources is told all the same.
-            Err(error) if is_project && self.options.checks.config => {
+            Err(error) => {
                 let fix = error.hint().map(str::to_owned);
-                outcome.remarks.push(Remark::failure(NO_VARIANTS, path.display().to_string(), error.to_string(), fix));
+                outcome.remarks.push(Remark::failure(NO_VARIANTS, shown, chain(&error), fix));
                 Ok(())
             }
-            Err(error) => Err(error.into()),
         }
     }
 

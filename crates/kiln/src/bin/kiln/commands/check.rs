@@ -98,11 +98,9 @@ fn human(outcome: &Outcome, printer: &Printer) {
 }
 
 fn failure(error: CheckError) -> Failure {
-    let (exit, code, hint) = match &error {
-        CheckError::Missing { .. } => (Exit::Failure, "path", None),
-        CheckError::Policy(PolicyError::Unknown { .. }) => (Exit::Usage, "usage", None),
-        CheckError::Policy(PolicyError::Damaged { .. }) | CheckError::Catalog(_) => (Exit::Failure, "internal", None),
-        CheckError::Variants(error) => (Exit::Failure, "variants", error.hint().map(str::to_owned)),
+    let (exit, code) = match &error {
+        CheckError::Policy(PolicyError::Unknown { .. }) => (Exit::Usage, "usage"),
+        CheckError::Policy(PolicyError::Damaged { .. }) | CheckError::Catalog(_) => (Exit::Failure, "internal"),
     };
-    Failure { exit, causes: kiln::build_error::causes(&error), hint, ..Failure::new(code, error.to_string()) }
+    Failure { exit, causes: kiln::build_error::causes(&error), ..Failure::new(code, error.to_string()) }
 }
