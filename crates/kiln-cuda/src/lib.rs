@@ -40,3 +40,4 @@ pub use dry_run::DryRuns;
 pub use flags::is_relocatable;
 pub use kiln_backend::build_script::{BuildError, Cargo, Library, StepFailure};
 pub use toolkit::{CudaToolkit, HostLimits, Origin, ToolkitError, unusable_letter};
+pub use verify::verify_recorded;

@@ -47,6 +47,16 @@ pub(crate) fn verify(planned: &[Planned], toolkit: MajorMinor, file: &[u8]) -> R
     compare(planned, toolkit, &found.map_err(unreadable)?, what)
 }
 
+/// Compares what is in an extension with the capabilities that its metadata name, which a toolkit of `release` was given.
+///
+/// # Errors
+/// When one is none, or there is no code for it. More than that is no fault: flags of a component may ask for it.
+pub fn verify_recorded(capabilities: &[String], release: MajorMinor, file: &[u8]) -> Result<(), WrongCode> {
+    let parsed: Result<Vec<CudaCapability>, _> = capabilities.iter().map(|text| text.parse()).collect();
+    let capabilities = parsed.map_err(|error| WrongCode { message: format!("a capability of the metadata: {error}"), hint: None })?;
+    verify(&[Planned { capabilities, open: true, relocatable: false }], release, file)
+}
+
 /// The fatbins of all objects in a static library.
 fn of_library(file: &[u8]) -> Result<Vec<Fatbin>, ObjectError> {
     let of_members = archive::members(file)?.into_iter().map(|member| fatbin::of_elf(member.data)).collect::<Result<Vec<_>, _>>()?;

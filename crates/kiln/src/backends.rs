@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kiln_backend::{Backend, BackendName, MajorMinor};
+use kiln_backend::{Backend, BackendName, MajorMinor, WrongCode};
 use kiln_cpu::CpuBackend;
 use kiln_cuda::CudaBackend;
 use kiln_format::variant::Compute;
@@ -13,6 +13,17 @@ pub const COMPILED: [BackendName; 2] = [BackendName::Cuda, BackendName::Cpu];
 /// Whether this Kiln can compile kernels for `backend`.
 pub fn is_compiled(backend: BackendName) -> bool {
     COMPILED.contains(&backend)
+}
+
+/// Compares the device code in an extension for `compute` with the architectures that its metadata name.
+///
+/// # Errors
+/// When there is no code for one of them.
+pub fn verify_recorded(compute: Compute, archs: &[String], file: &[u8]) -> Result<(), WrongCode> {
+    match compute {
+        Compute::Cuda(release) => kiln_cuda::verify_recorded(archs, release, file),
+        _ => Ok(()),
+    }
 }
 
 /// The backends of one build, each with its toolkit.

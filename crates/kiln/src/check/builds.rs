@@ -8,6 +8,7 @@ use kiln_format::variant::Variant;
 use kiln_format::{Level, Metadata, OpsId};
 
 use super::remark::{Outcome, Remark, RemarkKind};
+use crate::backends::verify_recorded;
 use crate::build_error::chain;
 use crate::hash::{HashError, VariantDir, check_plain};
 use crate::package::METADATA;
@@ -55,6 +56,8 @@ rules! {
     Bytecode = "bytecode",
     /// The variant holds plain files, which are what others get.
     PlainFiles = "plain-files",
+    /// There is device code for all architectures that the metadata name.
+    MetadataArchs = "metadata-archs",
 }
 
 /// Checks the variants of one output directory, each by itself and all together.
@@ -132,6 +135,9 @@ fn check_one(dir: &VariantDir, outcome: &mut Outcome) -> Option<Metadata> {
         finding(outcome, BuildRule::MetadataBackend, dir, detail, "build the variant again");
     }
     id(dir, variant.as_ref(), &metadata, outcome);
+    if let Some(variant) = &variant {
+        device_code(dir, variant, &metadata, outcome);
+    }
     match &metadata.digest {
         None => finding(outcome, BuildRule::Digest, dir, "the metadata have no digest".to_owned(), "`kiln hash` writes it"),
         Some(digest) => match digest.validate(&dir.path) {
@@ -193,6 +199,18 @@ fn bytecode(dir: &VariantDir, outcome: &mut Outcome) {
             format!("there is compiled Python: `{path}`"),
             "remove it: it is of one Python and not in the digest",
         );
+    }
+}
+
+/// Loaders choose by the architectures in the metadata, and find out when a kernel is called that there is no code.
+fn device_code(dir: &VariantDir, variant: &Variant, metadata: &Metadata, outcome: &mut Outcome) {
+    let (Variant::Arch(arch), Some(archs), Ok(id)) = (variant, &metadata.backend.archs, OpsId::parse(&metadata.id)) else { return };
+    // One that is not there, or cannot be read, is told by other rules.
+    let Some(path) = variant.extension_name(&id).map(|name| dir.path.join(name)).filter(|path| path.is_file()) else { return };
+    let Ok(file) = fs::read(path) else { return };
+    if let Err(wrong) = verify_recorded(arch.compute, archs, &file) {
+        let detail = format!("the metadata name {}: {}", archs.join(", "), wrong.message);
+        finding(outcome, BuildRule::MetadataArchs, dir, detail, "build the variant again");
     }
 }
 

@@ -325,6 +325,23 @@ fn code_that_differs_from_the_plan_is_not_put_in_place() {
     assert!(code(&extension(&dir)).contains(&"sm_100".to_owned()));
 }
 
+/// On demand, metadata are all that says what was planned.
+#[test]
+fn metadata_that_promise_more_code_than_there_is() {
+    let sandbox = sandbox();
+    let dir = project("cuda-capabilities = [\"8.0\"]").write(&sandbox.path("project"));
+    build(&sandbox, &dir, &[]);
+    let extension = extension(&dir);
+    let check = || sandbox.run(&dir, &["check"]);
+    assert_eq!(check().code, Some(0), "{}", check().stderr);
+    let metadata = extension.with_file_name("metadata.json");
+    let old = fs::read_to_string(&metadata).unwrap();
+    assert!(old.contains("\"8.0\""), "{old}");
+    fs::write(&metadata, old.replace("\"8.0\"", "\"9.0a\"")).unwrap();
+    let run = check();
+    assert!(run.code == Some(1) && run.stderr.contains("error[metadata-archs]") && run.stderr.contains("`sm_90a`"), "{}", run.stderr);
+}
+
 #[test]
 fn a_toolkit_that_is_named_is_taken_or_told_about() {
     let sandbox = sandbox();
