@@ -1,6 +1,8 @@
 //! The host compiler that goes with the toolkits of a build.
 
-use kiln_toolchain::host::{Family, HostCompiler};
+use std::path::Path;
+
+use kiln_toolchain::host::{Family, HostCompiler, HostSearch, find_other};
 
 use crate::backend::Backend;
 
@@ -15,16 +17,13 @@ pub struct FittingHost {
     pub note: Option<String>,
 }
 
-/// Finds a compiler that the question is answered with yes for.
-pub type FindOther<'a> = dyn Fn(&dyn Fn(&HostCompiler) -> bool) -> Option<HostCompiler> + 'a;
-
 impl FittingHost {
-    /// `usual` where all of `backends` take it, or else what `other` gives, which is asked for one that they take. The usual one stays where
-    /// there is none: compiling with it says what is wrong.
-    pub fn choose(usual: HostCompiler, backends: &[&dyn Backend], other: &FindOther<'_>) -> Self {
+    /// `usual`, which `search` found, where all of `backends` take it, or else the newest that they take. The usual one stays where there is
+    /// none: compiling with it says what is wrong. `known` is the file that keeps what is known of compilers.
+    pub fn choose(usual: HostCompiler, backends: &[&dyn Backend], search: &HostSearch, known: &Path) -> Self {
         let refused = |host: &HostCompiler| backends.iter().find_map(|backend| backend.check_host(host).err());
         let Some(refusal) = refused(&usual) else { return Self { compiler: usual, instead_of: None, note: None } };
-        match other(&|host| refused(host).is_none()) {
+        match find_other(search, known, &|host| refused(host).is_none()) {
             None => Self { compiler: usual, instead_of: None, note: None },
             Some(compiler) => {
                 let note = format!("{refusal}: {} at `{}` compiles instead", name(&compiler), compiler.path.display());

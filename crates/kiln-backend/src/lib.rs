@@ -26,7 +26,7 @@ pub use error::BackendError;
 pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
 pub use framework::Framework;
 pub use generated::generate;
-pub use host::{FindOther, FittingHost};
+pub use host::FittingHost;
 pub use kiln_format::build::KernelOptions;
 pub use kiln_format::{BackendName, CudaCapability, CudaSuffix, MajorMinor, Span, Spanned, Version};
 pub use kiln_graph::{

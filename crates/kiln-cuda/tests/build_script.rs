@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use kiln_cuda::{Build, BuildError, Cargo, Library};
@@ -164,6 +165,30 @@ fn what_cannot_be_built_is_told_in_words_of_build_scripts() {
     assert!(text.contains("is not in the store, and `CARGO_NET_OFFLINE` forbids to fetch it\nhint: "), "{text}");
     let flag = said(build.clone().device_flag("-ptx").compile("k"));
     assert!(flag.contains("`-ptx`"), "{flag}");
+}
+
+/// The usual compiler is a stand-in, which gives another number than the real one behind it.
+#[test]
+fn a_compiler_that_is_too_new_gives_way_unless_it_was_named() {
+    let mut package = Package::new("p", &[("k.cu", "__global__ void k() {}\n"), HEADER]);
+    let path = package.variables[&OsString::from("PATH")].clone();
+    let real = std::env::split_paths(&path).map(|dir| dir.join("g++")).find(|file| file.is_file()).unwrap();
+    let bin = package.scratch.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let script = format!("#!/bin/sh\ncase \"$*\" in *-dumpfullversion*) echo 99.1.0; exit;; esac\nexec '{}' \"$@\"\n", real.display());
+    fs::write(bin.join("g++"), script).unwrap();
+    fs::set_permissions(bin.join("g++"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::join_paths(std::iter::once(bin.clone()).chain(std::env::split_paths(&path))).unwrap();
+    package.variables.insert("PATH".into(), path);
+    for name in ["CXX", "CC", "HOST_CXX", "HOST_CC"] {
+        package.variables.remove(&OsString::from(name));
+    }
+    let text = package.build().file("k.cu").compile("k").unwrap().to_string();
+    let refused = "CUDA 13.2 takes GCC up to 15, and the host compiler is GCC 99.1.0";
+    assert!(text.contains(&format!("warning={refused}: GCC ")) && text.contains("` compiles instead\n"), "{text}");
+    package.variables.insert("CXX".into(), bin.join("g++").into());
+    let said = said(package.build().file("k.cu").compile("k"));
+    assert!(said.starts_with(refused), "{said}");
 }
 
 #[test]

@@ -27,6 +27,6 @@ impl HostSource {
 
     /// `usual`, or, where it is too new for a toolkit among `backends` and nobody named it, the newest that all of them take.
     pub(crate) fn fitting(&self, usual: HostCompiler, backends: &[&dyn Backend]) -> FittingHost {
-        FittingHost::choose(usual, backends, &|fits| host::find_other(&self.search, &self.known, fits))
+        FittingHost::choose(usual, backends, &self.search, &self.known)
     }
 }

@@ -69,7 +69,7 @@ impl<V: Vendor> Build<V> {
         let has_device_code = sources.iter().any(|source| classify_source(&source.path) == SourceKind::Other);
         let provided =
             V::default().provide(&Request { cargo: &self.cargo, cache_dir: &cache_dir, device: &self.device, has_device_code })?;
-        let host = FittingHost::choose(usual, &[&*provided.backend], &|fits| host::find_other(&search, &known, fits));
+        let host = FittingHost::choose(usual, &[&*provided.backend], &search, &known);
         notes.extend(host.note);
         let host = host.compiler;
         let component = self.component(name, sources, include_dirs.clone(), &provided);
