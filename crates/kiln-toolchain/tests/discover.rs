@@ -102,7 +102,8 @@ const CUDA: &[&str] = &[
     "lib64/libcudart.so",
 ];
 
-const ROCM: &[&str] = &["bin/hipcc", "llvm/bin/clang++", "include/hip/hip_runtime.h", "amdgcn/bitcode/ocml.bc", "lib/libamdhip64.so"];
+const ROCM: &[&str] =
+    &["bin/hipcc", "llvm/bin/clang++", "llvm/bin/ld.lld", "include/hip/hip_runtime.h", "amdgcn/bitcode/ocml.bc", "lib/libamdhip64.so"];
 
 fn cuda(machine: &Machine, root: &str, version: &str) {
     machine.files(root, CUDA).file(&format!("{root}/include/cuda.h"), &format!("#define CUDA_VERSION {version}\n"));
@@ -214,7 +215,8 @@ fn rocm_in_opt_and_of_debian() {
         .file("opt/rocm-10.0.0/share/hip/version", "HIP_VERSION_MAJOR=10\nHIP_VERSION_MINOR=0\nHIP_VERSION_PATCH=1\n");
     machine.link("opt/rocm", "opt/rocm-6.4.1");
     // Debian's packages, but for the device libraries.
-    machine.files("usr", &["bin/hipcc", "bin/clang-15", "include/hip/hip_runtime.h", "lib/x86_64-linux-gnu/libamdhip64.so"]);
+    machine
+        .files("usr", &["bin/hipcc", "bin/clang-15", "bin/ld.lld-15", "include/hip/hip_runtime.h", "lib/x86_64-linux-gnu/libamdhip64.so"]);
     machine.file(
         "usr/include/hip/hip_version.h",
         "#define HIP_VERSION_MAJOR 5\n#define HIP_VERSION_MINOR 2\n# define HIP_VERSION_PATCH 21153\n",
@@ -224,7 +226,7 @@ fn rocm_in_opt_and_of_debian() {
     found 10.0.1 at @/opt/rocm-10.0.0 by its usual place
     found 5.2.21153 at @/usr by its usual place, lacks ocml.bc
     ");
-    machine.file("opt/old/hip/include/x.h", "").files("opt/old", &ROCM[..3]).file("opt/old/.info/version", "soon\n");
+    machine.file("opt/old/hip/include/x.h", "").files("opt/old", &ROCM[..4]).file("opt/old/.info/version", "soon\n");
     machine.set("HIP_PATH", "@/opt/old/hip").set("ROCM_PATH", "@/opt/rocm-6.4.1");
     insta::assert_snapshot!(machine.say(KitKind::Rocm).lines().take(2).collect::<Vec<_>>().join("\n"), @"
     taken 6.4.1 at @/opt/rocm-6.4.1 by ROCM_PATH

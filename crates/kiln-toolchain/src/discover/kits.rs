@@ -193,12 +193,13 @@ const ROCM: Table = Table {
     program: "hipcc",
     places: &[Place::At("/opt/rocm"), Place::Versions("/opt", "rocm-"), Place::Shared("/usr", "include/hip/hip_version.h")],
     parts: &[
-        must("hipcc", Need::Hip, &["bin/hipcc"]),
+        extra("hipcc", Need::Hip, &["bin/hipcc"]),
         must(
             "clang++",
             Need::Hip,
             &["llvm/bin/clang++", "lib/llvm/bin/clang++", "lib64/rocm/llvm/bin/clang++", "bin/clang++-*", "bin/clang-*"],
         ),
+        must("ld.lld", Need::Hip, &["llvm/bin/ld.lld", "lib/llvm/bin/ld.lld", "lib64/rocm/llvm/bin/ld.lld", "bin/ld.lld-*"]),
         must("hip/hip_runtime.h", Need::HipRuntime, &["include/hip/hip_runtime.h"]),
         must(
             "ocml.bc",
@@ -212,12 +213,8 @@ const ROCM: Table = Table {
             ],
         ),
         must("libamdhip64.so", Need::HipRuntime, &["lib/libamdhip64.so", "lib64/libamdhip64.so", "lib/{multiarch}/libamdhip64.so"]),
-        extra(
-            "clang-offload-bundler",
-            Need::Hip,
-            &["llvm/bin/clang-offload-bundler", "lib/llvm/bin/clang-offload-bundler", "bin/clang-offload-bundler-*"],
-        ),
         extra("thrust/version.h", Need::HipRuntime, &["include/thrust/version.h"]),
+        extra("thrust/system/hip", Need::HipRuntime, &["include/thrust/system/hip"]),
     ],
     wheels: &[],
     headers: &["amd", "hip", "hsa", "roc", "thrust", "cub"],

@@ -23,4 +23,5 @@ pub use self::identity::identity;
 pub use self::kits::KitKind;
 pub use self::packages::Need;
 pub use self::pythons::{PythonCandidate, PythonLayout, pythons};
+pub use self::versions::clang_release;
 pub use self::view::View;

@@ -57,6 +57,17 @@ fn rocm(root: &Path, parts: &[FoundPart]) -> Option<String> {
     from_info().filter(|text| Version::parse(text).is_ok()).or_else(from_lines).or_else(from_header)
 }
 
+/// The major release of the Clang at `path`: by its own name (`clang++-19`), or by the directory of its headers beside it.
+pub fn clang_release(path: &Path) -> Option<u64> {
+    let of_name = |path: &Path| path.file_name()?.to_str()?.rsplit_once('-')?.1.parse().ok();
+    let of_headers = |path: &Path| {
+        let entries = fs::read_dir(path.parent()?.parent()?.join("lib/clang")).ok()?;
+        let releases = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.split('.').next()?.parse().ok());
+        releases.max()
+    };
+    of_name(path).or_else(|| of_headers(path)).or_else(|| of_headers(&path.canonicalize().ok()?))
+}
+
 /// The compiler's directory is called by its release; `latest` is a link to it.
 fn one_api(root: &Path) -> Option<String> {
     let real = root.canonicalize().ok()?;
