@@ -40,6 +40,20 @@ pub struct TorchPart {
     pub has_streams: bool,
     /// SONAMEs of torch's libraries that an extension of this backend may need, in link order.
     pub libraries: Vec<String>,
+    /// Those among them that only torch's build for this backend has, each with the library of another build that has the same
+    /// names: its names count where the torch at hand is that other build.
+    pub stand_ins: &'static [(&'static str, &'static str)],
+}
+
+/// The libraries of a torch as a build of it for another backend has them: each of `stand_ins` that the torch at hand lacks stands in the
+/// place of the library whose names it has.
+pub fn with_stand_ins(torch: &[LibraryExports], stand_ins: &[(&str, &str)]) -> Vec<LibraryExports> {
+    let has = |soname: &str| torch.iter().any(|library| library.soname == soname);
+    let renamed = |library: &LibraryExports| {
+        let new = stand_ins.iter().find(|(new, other)| *other == library.soname && !has(new)).map(|(new, _)| (*new).to_owned());
+        LibraryExports { soname: new.unwrap_or_else(|| library.soname.clone()), names: Arc::clone(&library.names) }
+    };
+    torch.iter().map(renamed).collect()
 }
 
 /// A group of sources that share flags: a `[kernel.*]` table, or the framework's own `src`.

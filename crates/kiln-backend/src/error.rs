@@ -51,6 +51,14 @@ pub enum BackendError {
         /// What it does not take.
         letter: char,
     },
+    /// A tool that is not part of the toolkit is not there.
+    #[error("{message}")]
+    MissingTool {
+        /// What it is for, and which it is.
+        message: String,
+        /// How to have it.
+        hint: String,
+    },
     /// A flag that does not work with the toolkit of this variant.
     #[error("`{flag}` cannot be used with this toolkit: {reason}")]
     ToolkitFlag {
@@ -77,7 +85,7 @@ impl BackendError {
     /// What the author can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::UnknownSource { hint, .. } | Self::HostLimit { hint, .. } => Some(hint.clone()),
+            Self::UnknownSource { hint, .. } | Self::HostLimit { hint, .. } | Self::MissingTool { hint, .. } => Some(hint.clone()),
             Self::Architectures { hint, .. } => hint.clone(),
             Self::CxxLevel { hint, .. } => Some((*hint).to_owned()),
             Self::UnknownProcessor { .. } => Some("name the processor, as in `-march=x86-64-v3`".to_owned()),

@@ -20,7 +20,7 @@ mod source;
 mod torch;
 mod tvm_ffi;
 
-pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, TorchPart, UnitPart, WrongCode};
+pub use backend::{Architectures, Backend, Component, FrameworkPart, Lowering, TorchPart, UnitPart, WrongCode, with_stand_ins};
 pub use compile::{CompileProfile, HostUnits, ObjectFile, UnitSource, shows_arguments, unit_compiler};
 pub use error::BackendError;
 pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
@@ -34,7 +34,7 @@ pub use kiln_graph::{
     RootBinding, RootKind, RootName, Scope, Step, StepId, Weight, write_file,
 };
 pub use kiln_object::elf::Machine;
-pub use kiln_object::{Error as ObjectError, archive, elf, fatbin};
+pub use kiln_object::{Error as ObjectError, archive, elf, fatbin, offload};
 pub use kiln_toolchain::discover;
 pub use kiln_toolchain::host::{Family, HostCompiler, HostRuntime, RuntimeFile};
 #[cfg(feature = "wheels")]

@@ -7,7 +7,7 @@ use kiln_format::{MajorMinor, Version};
 use kiln_graph::{OutputRef, RootBinding, RootName, Weight};
 use kiln_toolchain::{LibraryExports, PythonVersion, TorchToolchain};
 
-use crate::backend::{Component, FrameworkPart, Lowering};
+use crate::backend::{Component, FrameworkPart, Lowering, with_stand_ins};
 use crate::compile::{CompileProfile, HostUnits, ObjectFile, UnitSource};
 use crate::error::BackendError;
 use crate::flags::user_cxx_level;
@@ -113,7 +113,7 @@ impl TorchFramework {
 
     /// Torch's libraries: those that the backend links with, in the backend's order, and the others.
     fn libraries(&self, part: &FrameworkPart) -> (Vec<LibraryExports>, Vec<LibraryExports>) {
-        let all = &self.toolchain.exports;
+        let all = with_stand_ins(&self.toolchain.exports, part.torch.stand_ins);
         let of_torch = part.torch.libraries.iter().filter_map(|soname| all.iter().find(|library| library.soname == *soname));
         let linked = of_torch.chain(&part.runtime).cloned().collect();
         let unlinked = all.iter().filter(|library| !part.torch.libraries.contains(&library.soname)).cloned().collect();

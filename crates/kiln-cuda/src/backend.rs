@@ -128,6 +128,7 @@ impl Backend for CudaBackend {
             package_device_flags,
             has_streams: true,
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
+            stand_ins: &[],
         };
         FrameworkPart { define: "CUDA_KERNEL", torch, runtime: vec![self.toolkit.cudart.clone()] }
     }
