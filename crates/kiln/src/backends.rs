@@ -6,9 +6,10 @@ use kiln_backend::{Backend, BackendName, MajorMinor, WrongCode};
 use kiln_cpu::CpuBackend;
 use kiln_cuda::CudaBackend;
 use kiln_format::variant::Compute;
+use kiln_rocm::RocmBackend;
 
 /// Every backend that compiles kernels, in the order of the loader's preference.
-pub const COMPILED: [BackendName; 2] = [BackendName::Cuda, BackendName::Cpu];
+pub const COMPILED: [BackendName; 3] = [BackendName::Cuda, BackendName::Rocm, BackendName::Cpu];
 
 /// Whether this Kiln can compile kernels for `backend`.
 pub fn is_compiled(backend: BackendName) -> bool {
@@ -31,6 +32,7 @@ pub fn verify_recorded(compute: Compute, archs: &[String], file: &[u8]) -> Resul
 pub struct Backends {
     cpu: CpuBackend,
     cuda: BTreeMap<MajorMinor, CudaBackend>,
+    rocm: BTreeMap<MajorMinor, RocmBackend>,
 }
 
 impl Backends {
@@ -44,9 +46,20 @@ impl Backends {
         self.cuda.get(&release)
     }
 
+    /// Adds the backend of a ROCm, for the variants of `release`.
+    pub fn add_rocm(&mut self, release: MajorMinor, backend: RocmBackend) {
+        self.rocm.insert(release, backend);
+    }
+
+    /// The rocm backend for the variants of `release`.
+    pub fn rocm(&self, release: MajorMinor) -> Option<&RocmBackend> {
+        self.rocm.get(&release)
+    }
+
     /// Those with a toolkit.
     pub fn all(&self) -> Vec<&dyn Backend> {
-        self.cuda.values().map(|backend| backend as &dyn Backend).collect()
+        let cuda = self.cuda.values().map(|backend| backend as &dyn Backend);
+        cuda.chain(self.rocm.values().map(|backend| backend as &dyn Backend)).collect()
     }
 
     /// The backend that compiles for `compute`; none if no toolkit was provided for it.
@@ -54,6 +67,7 @@ impl Backends {
         match compute {
             Compute::Cpu => Some(&self.cpu),
             Compute::Cuda(release) => self.cuda(release).map(|backend| backend as &dyn Backend),
+            Compute::Rocm(release) => self.rocm(release).map(|backend| backend as &dyn Backend),
             _ => None,
         }
     }

@@ -13,19 +13,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kiln_cuda::{ArchRequest, CudaBackend, DryRuns};
+use kiln_cuda::{CudaBackend, DryRuns};
 use kiln_format::build::{Framework, KernelOptions};
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
 use kiln_format::variant::Compute;
 use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Version, first_of_many};
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer};
+use kiln_rocm::RocmBackend;
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
 use kiln_toolchain::{Availability, CudaUse, Launcher, Processor, Provisioner};
 
 use self::packaging::package_variant;
 use self::unobjected::Unobjected;
+use crate::arch::ArchRequests;
 use crate::backends::Backends;
 use crate::build_error::{BuildError, chain};
 use crate::call::runtime::RuntimeFiles;
@@ -48,6 +50,7 @@ use crate::plan::{BuildPlan, PlanRequest, can_build, plan};
 use crate::project::{self, Project};
 use crate::record::BuildRecord;
 use crate::replace;
+use crate::rocm::{self, ConverterSource, RocmToolkits};
 use crate::stale::Stale;
 
 pub use load::{LoadCheck, Loader};
@@ -163,7 +166,7 @@ pub struct BuildOptions {
     /// Whether to go on with what does not depend on a failure.
     pub keep_going: bool,
     /// What `--arch` narrows device code to.
-    pub arch: Option<ArchRequest>,
+    pub arch: Option<ArchRequests>,
     /// Whether variants are loaded before they are put in place.
     pub load_check: LoadCheck,
     /// Whether toolchains are fetched. A build that is only planned needs their names and digests alone.
@@ -204,6 +207,8 @@ pub struct Services<'a> {
     pub launcher: Option<Launcher>,
     /// The CUDA toolkits.
     pub cuda: CudaToolkits<'a>,
+    /// The ROCms.
+    pub rocm: RocmToolkits<'a>,
     /// How to ask git.
     pub git: &'a GitTool,
     /// Variables that a compiler process needs to work and that never decide its result.
@@ -253,6 +258,12 @@ impl Prepared<'_> {
     pub fn host(&self) -> Option<&HostCompiler> {
         self.host.as_ref()
     }
+
+    /// What is to be said of a ROCm that stands in for the one of a variant.
+    fn rocm_stand_in(&self, selected: &Selected) -> Option<String> {
+        let release = rocm_release(selected)?;
+        rocm::stands_in(self.backends.rocm(release)?.toolkit(), release)
+    }
 }
 
 /// What became of a build.
@@ -288,6 +299,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         can_build(selected)
             .and_then(|()| is_of_system(selected, options.machine))
             .and_then(|()| cuda_release(selected).map_or(Ok(()), |release| services.cuda.has(release, &platform)))
+            .and_then(|()| rocm_release(selected).map_or(Ok(()), |release| services.rocm.has(release)))
     };
     let selection = checked.choose(options.target, options.set, &filters, &with_toolkit)?;
     if selection.variants.is_empty() {
@@ -332,9 +344,24 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     let cuda_uses = cuda_uses(build, selection.variants.iter());
     for release in compiled().filter_map(cuda_release).collect::<BTreeSet<_>>() {
         let wanted = Wanted { release, platform: &platform, uses: cuda_uses.clone(), fetch: options.fetch };
-        let backend = CudaBackend::new(services.cuda.toolkit(&wanted)?, options.arch.clone());
+        let backend = CudaBackend::new(services.cuda.toolkit(&wanted)?, options.arch.as_ref().and_then(|arch| arch.cuda.clone()));
         // A toolkit that is only planned cannot be asked.
         backends.add_cuda(release, if options.fetch { backend.with_dry_runs(Arc::clone(&dry_runs)) } else { backend });
+    }
+    for release in compiled().filter_map(rocm_release).collect::<BTreeSet<_>>() {
+        let toolkit = services.rocm.toolkit(release)?;
+        let mut backend = RocmBackend::new(toolkit, options.arch.as_ref().and_then(|arch| arch.rocm.clone()));
+        if rocm::has_cuda_sources(build) {
+            let torches =
+                compiled().filter(|selected| rocm_release(selected) == Some(release) && !matches!(selected.kind, Kind::TvmFfi(_)));
+            let newest = torches.filter_map(|selected| selected.row.as_ref()).map(|row| &row.release).max();
+            let (provisioner, torch) = (services.provisioner, &services.torch);
+            let source = ConverterSource { provisioner, torch, release: newest, platform: &platform, fetch: options.fetch };
+            if let Some(hipify) = rocm::converter(&source, services.rocm.environment)? {
+                backend = backend.with_hipify(hipify);
+            }
+        }
+        backends.add_rocm(release, backend);
     }
     let warn = |message: String| (services.events)(&Event::Warning { message });
     let (host, refused_host) = match host {
@@ -400,6 +427,9 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     };
     let full = AtomicBool::new(false);
     for message in prepared.frameworks.uncompared() {
+        (services.events)(&Event::Warning { message });
+    }
+    for message in prepared.plan.variants.iter().filter_map(|variant| prepared.rocm_stand_in(&variant.selected)).collect::<BTreeSet<_>>() {
         (services.events)(&Event::Warning { message });
     }
     for (table, note) in prepared.plan.variants.iter().flat_map(|variant| &variant.notes).collect::<BTreeSet<_>>() {
@@ -554,6 +584,14 @@ fn is_of_system(selected: &Selected, machine: Target) -> Result<(), String> {
 fn cuda_release(selected: &Selected) -> Option<MajorMinor> {
     match selected.row.as_ref()?.compute {
         Compute::Cuda(release) => Some(release),
+        _ => None,
+    }
+}
+
+/// The ROCm release that a variant is compiled for.
+fn rocm_release(selected: &Selected) -> Option<MajorMinor> {
+    match selected.row.as_ref()?.compute {
+        Compute::Rocm(release) => Some(release),
         _ => None,
     }
 }

@@ -77,6 +77,25 @@ pub enum BuildError {
         /// What the user can do about it.
         hint: String,
     },
+    /// No ROCm of the release that a variant is for.
+    #[error("no ROCm {release} was found{}", also(.found))]
+    NoRocm {
+        /// The release.
+        release: MajorMinor,
+        /// What was found instead.
+        found: Vec<String>,
+        /// What to do.
+        hint: String,
+    },
+    /// The directory that was named has no ROCm.
+    #[error("there is no ROCm in `{}`", path.display())]
+    EmptyRocmDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A ROCm cannot be used.
+    #[error(transparent)]
+    Rocm(#[from] kiln_rocm::ToolkitError),
     /// There is no CUDA toolkit in the directory that was named.
     #[error("there is no CUDA toolkit in `{}`", path.display())]
     EmptyCudaDirectory {
@@ -222,6 +241,7 @@ impl BuildError {
             Self::Host(_) => "host-compiler",
             Self::TwoLaunchers { .. } => "launcher",
             Self::CudaPath { .. } => "cuda-path",
+            Self::EmptyRocmDirectory { .. } | Self::NoRocm { .. } | Self::Rocm(_) => "no-rocm",
             Self::EmptyCudaDirectory { .. } | Self::NoCuda { .. } | Self::Cuda(_) => "no-cuda-toolkit",
             Self::Headers(_) => "no-headers",
             Self::Floor(_) => "internal",
@@ -255,8 +275,9 @@ impl BuildError {
             Self::Host(error) => error.hint(),
             Self::TwoLaunchers { .. } => Some("leave out one of the two: `--launcher`, or the one in `--cxx` or `CXX`".to_owned()),
             Self::CudaPath { .. } => Some("rename the directory, or build a copy in another one".to_owned()),
-            Self::NoCuda { hint, .. } => Some(hint.clone()),
+            Self::NoCuda { hint, .. } | Self::NoRocm { hint, .. } => Some(hint.clone()),
             Self::Cuda(error) => error.hint(),
+            Self::Rocm(error) => error.hint(),
             Self::Headers(error) => Some(error.hint()),
             Self::FloorFailed { .. } => Some("choose another compiler with `--cxx`".to_owned()),
             Self::ReleaseFloor { .. } => Some("remove `floor` from `[build]`, or build without `--release`".to_owned()),

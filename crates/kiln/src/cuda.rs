@@ -193,6 +193,9 @@ pub enum ArchError {
     /// An entry is no capability.
     #[error(transparent)]
     Form(#[from] kiln_cuda::ArchRequestError),
+    /// An entry is no architecture of AMD's.
+    #[error(transparent)]
+    RocmForm(#[from] kiln_rocm::ArchRequestError),
     /// The devices of this machine are not known.
     #[error("`--arch native` cannot be used: {0}")]
     Native(String),

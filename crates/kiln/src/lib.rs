@@ -3,6 +3,7 @@
 //! Where to start: [`build::Checked`] opens a project and checks it, [`build::prepare`] chooses variants, provides toolchains and
 //! plans the graph, [`build::run`] runs it and puts variants in place. What happens meanwhile is one stream of [`Event`]s.
 
+pub mod arch;
 pub mod backends;
 pub mod build;
 pub mod build_error;
@@ -33,6 +34,7 @@ pub mod plan;
 pub mod project;
 pub mod record;
 pub mod replace;
+pub mod rocm;
 pub mod settings_file;
 pub mod shipped;
 pub mod small_file;

@@ -146,6 +146,7 @@ impl PlanError {
                 BackendError::UnknownProcessor { .. } => "unknown-processor",
                 BackendError::HostLimit { .. } => "host-compiler-limit",
                 BackendError::DevicePath { .. } => "cuda-path",
+                BackendError::MissingTool { .. } => "missing-tool",
                 BackendError::Graph(_) => "internal",
             },
         }

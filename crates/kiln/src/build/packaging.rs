@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kiln_backend::ObjectFile;
+use kiln_backend::{Backend, ObjectFile, with_stand_ins};
 use kiln_graph::Outcome;
 use kiln_toolchain::LibraryExports;
 
@@ -89,12 +89,14 @@ impl<'a> Looked<'a> {
         let project = &prepared.checked.project.root;
         let framework = prepared.checked.build().ok().and_then(|build| prepared.frameworks.bind(build, &variant.selected, &variant.ops_id));
         let backend = variant.selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute));
-        let runtime = backend.map(|backend| backend.framework_part().runtime).unwrap_or_default();
+        let part = backend.map(Backend::framework_part).unwrap_or_default();
+        let exports = framework.iter().flat_map(|framework| with_stand_ins(framework.exports(), part.torch.stand_ins));
+        let exports = exports.chain(part.runtime).collect();
         let object = |object: &ObjectFile| (object.source.clone(), outcome.output_path(&object.output));
         Self {
             variant,
             floor: records::floor(prepared, variant),
-            exports: framework.iter().flat_map(|framework| framework.exports()).cloned().chain(runtime).collect(),
+            exports,
             objects: variant.objects.iter().map(object).collect(),
             host_paths: [project, services.cache_dir].map(|path| path.display().to_string()),
         }

@@ -7,7 +7,7 @@ use kiln_format::variant::Os;
 use kiln_toolchain::floor::FloorChoice;
 use kiln_toolchain::{Provider, Terms};
 
-use super::{Prepared, Services, compiler_name, cuda_release};
+use super::{Prepared, Services, compiler_name, cuda_release, rocm_release};
 use crate::dependencies::HeaderProvider;
 use crate::floor::record as floor_record;
 use crate::frameworks::Provided;
@@ -85,6 +85,12 @@ pub(super) fn variant(
                 ..ToolchainRecord::default()
             },
         );
+    }
+    if let Some(rocm) = rocm_release(selected).and_then(|release| prepared.backends.rocm(release)) {
+        let toolkit = rocm.toolkit();
+        let (version, identity) = (toolkit.version.to_string(), toolkit.identity.clone());
+        let record = ToolchainRecord { provider: "system".to_owned(), version, identity, ..ToolchainRecord::default() };
+        toolchains.insert("rocm".to_owned(), record);
     }
     for tree in prepared.headers.of(selected.backend) {
         let provider = match tree.provider {

@@ -3,9 +3,14 @@
 use std::collections::BTreeSet;
 
 use kiln_abi::Framework;
+use kiln_backend::with_stand_ins;
 use kiln_format::MajorMinor;
 use kiln_format::variant::{Compute, Cpu};
-use kiln_toolchain::{Catalog, CudaToolkit, Error, LibraryExports, TorchRelease, TvmFfiRelease};
+use kiln_rocm::TORCH_STAND_INS;
+use kiln_toolchain::{Catalog, CudaToolkit, Error, LibraryExports, TvmFfiRelease};
+
+/// What the names of HIP's run time begin with, whatever its release.
+const HIP: &str = "libamdhip64.so.";
 
 /// The exports of one or several releases of torch, of tvm-ffi, and of the runtime of a vendor.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +48,9 @@ impl FrameworkNames {
         };
         let torch =
             catalog.releases().iter().filter(|release| release.platform.starts_with(&prefix) && fits(release.version.major_minor()));
-        let mut releases = torch.map(TorchRelease::exports).collect::<Result<Vec<_>, _>>()?;
+        // The catalog has no build of torch for ROCm.
+        let stand_ins: &[(&str, &str)] = if matches!(compute, Some(Compute::Rocm(_))) { &TORCH_STAND_INS } else { &[] };
+        let mut releases = torch.map(|release| Ok(with_stand_ins(&release.exports()?, stand_ins))).collect::<Result<Vec<_>, Error>>()?;
         if matches!(framework, None | Some(Framework::TvmFfi)) {
             let minor = minor.filter(|_| framework.is_some());
             let mut seen = BTreeSet::new();
@@ -69,6 +76,8 @@ impl FrameworkNames {
     /// Whether the library with this SONAME exports `name` in one of the releases; none when no release has the library.
     pub fn exports(&self, soname: &str, name: &str) -> Option<bool> {
         let libraries = self.releases.iter().flatten().filter(|library| library.soname == soname);
-        libraries.map(|library| library.offers(name)).reduce(|a, b| a || b)
+        let known = libraries.map(|library| library.offers(name)).reduce(|a, b| a || b);
+        // No wheel has the run time of ROCm. All that it offers to programs begins so.
+        known.or_else(|| soname.starts_with(HIP).then(|| name.starts_with("hip") || name.starts_with("__hip")))
     }
 }

@@ -5,11 +5,15 @@ use std::path::Path;
 use kiln_toolchain::discover::{Candidate, Distribution, Findings, KitKind, Lack, find, identity};
 
 use super::{Examination, Item, Section, State};
-use crate::cuda::OPTION;
+use crate::{cuda, rocm};
 
 /// What was found of one kind.
 pub(super) fn section(kind: KitKind, examination: &Examination<'_>, distribution: &Distribution) -> Section {
-    let named = examination.cuda_from.filter(|_| kind == KitKind::Cuda).map(|dir| (OPTION, dir));
+    let named = match kind {
+        KitKind::Cuda => examination.cuda_from.map(|dir| (cuda::OPTION, dir)),
+        KitKind::Rocm => examination.rocm_from.map(|dir| (rocm::OPTION, dir)),
+        _ => None,
+    };
     // Where somebody asks for it, it is worth saying how to have one.
     let wanted = !examination.backends.is_empty();
     told(&find(kind, &examination.view, named), distribution, examination.services.cache_dir, wanted)
@@ -103,7 +107,14 @@ mod tests {
 
     #[test]
     fn rocm_of_a_vendor_and_of_a_distribution() {
-        let whole = ["bin/hipcc", "llvm/bin/clang++", "include/hip/hip_runtime.h", "amdgcn/bitcode/ocml.bc", "lib/libamdhip64.so"];
+        let whole = [
+            "bin/hipcc",
+            "llvm/bin/clang++",
+            "llvm/bin/ld.lld",
+            "include/hip/hip_runtime.h",
+            "amdgcn/bitcode/ocml.bc",
+            "lib/libamdhip64.so",
+        ];
         let whole = whole.map(|name| format!("opt/rocm/{name}"));
         let mut files: Vec<&str> = whole.iter().map(String::as_str).collect();
         insta::assert_snapshot!(say(KitKind::Rocm, "ID=debian", &files, &[]), @"
@@ -111,7 +122,13 @@ mod tests {
           found    ROCm at @/opt/rocm, from its usual place
         ");
         // Debian's compiler, without what belongs to it.
-        files = vec!["usr/bin/hipcc", "usr/bin/clang-15", "usr/include/hip/hip_version.h", "usr/include/hip/hip_runtime.h"];
+        files = vec![
+            "usr/bin/hipcc",
+            "usr/bin/clang-15",
+            "usr/bin/ld.lld-15",
+            "usr/include/hip/hip_version.h",
+            "usr/include/hip/hip_runtime.h",
+        ];
         insta::assert_snapshot!(say(KitKind::Rocm, "ID=debian", &files, &[("HIP_PATH", "@/gone")]), @"
         ROCm
           lacks    ROCm at @/usr, from its usual place: `ocml.bc`, `libamdhip64.so`

@@ -169,6 +169,8 @@ pub struct Examination<'a> {
     pub refusal: Option<build_error::Report>,
     /// The CUDA toolkit that is to be used.
     pub cuda_from: Option<&'a Path>,
+    /// The ROCm that is to be used.
+    pub rocm_from: Option<&'a Path>,
     /// Finds other compilers than the one that builds use.
     pub compiler_at: &'a CompilerAt<'a>,
     /// Finds the torch of a Python.

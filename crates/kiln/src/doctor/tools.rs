@@ -83,6 +83,7 @@ pub(super) fn need(error: &BuildError) -> Option<Need> {
     match error {
         BuildError::Host(error) => error.need(),
         BuildError::NoCuda { .. } => Some(Need::Cuda),
+        BuildError::NoRocm { .. } => Some(Need::Hip),
         _ => None,
     }
 }

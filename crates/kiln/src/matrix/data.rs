@@ -268,7 +268,15 @@ mod tests {
         let rows = |kiln_only| matrix.rows.iter().filter(|row| row.kiln_only == kiln_only).map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(
             rows(true),
-            ["torch 2.11 cuda 13.0", "torch 2.14 cpu", "torch 2.14 cuda 13.0", "torch 2.15 cpu", "torch 2.15 cuda 13.2"]
+            [
+                "torch 2.11 cuda 13.0",
+                "torch 2.14 cpu",
+                "torch 2.14 cuda 13.0",
+                "torch 2.15 cpu",
+                "torch 2.15 cuda 13.2",
+                "torch 2.13 rocm 7.1",
+                "torch 2.13 rocm 7.2"
+            ]
         );
         assert_eq!(matrix.peer_only().rows.len(), rows(false).len());
         assert_eq!(

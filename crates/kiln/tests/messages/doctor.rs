@@ -270,7 +270,7 @@ fn cuda_whose_wheels_would_have_to_be_fetched() {
 #[test]
 fn a_rocm_that_is_there_and_one_that_lacks_parts() {
     let mut place = Place::new();
-    for name in ["bin/hipcc", "llvm/bin/clang++"] {
+    for name in ["bin/hipcc", "llvm/bin/clang++", "llvm/bin/ld.lld"] {
         place.script(&format!("rocm/{name}"), "exit 1\n");
     }
     for name in ["include/hip/hip_runtime.h", "amdgcn/bitcode/ocml.bc", "lib/libamdhip64.so"] {

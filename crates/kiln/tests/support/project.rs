@@ -44,8 +44,13 @@ impl ProjectBuilder {
     }
 
     /// The same project for cuda alone.
-    pub fn for_cuda(mut self) -> Self {
-        self.backends = vec!["cuda"];
+    pub fn for_cuda(self) -> Self {
+        self.for_backend("cuda")
+    }
+
+    /// The same project for one backend alone.
+    pub fn for_backend(mut self, backend: &'static str) -> Self {
+        self.backends = vec![backend];
         self
     }
 
@@ -59,7 +64,8 @@ impl ProjectBuilder {
         self.component("cuda", name, depends, src, lines)
     }
 
-    fn component(mut self, backend: &str, name: &str, depends: &[&str], src: &[&str], lines: &str) -> Self {
+    /// Adds a component of a backend: its dependencies and sources, and other keys as lines.
+    pub fn component(mut self, backend: &str, name: &str, depends: &[&str], src: &[&str], lines: &str) -> Self {
         self.kernels += &format!("\n[kernel.{name}]\nbackend = {backend:?}\ndepends = {depends:?}\nsrc = {src:?}\n{lines}\n");
         self
     }

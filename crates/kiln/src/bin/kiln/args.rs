@@ -227,6 +227,9 @@ pub(crate) struct System {
     /// Take the CUDA toolkit from this directory instead of wheels
     #[arg(long, value_name = "DIR")]
     pub(crate) cuda_from: Option<PathBuf>,
+    /// Take ROCm from this directory, whatever release variants are for
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rocm_from: Option<PathBuf>,
 }
 
 /// Form of the event stream of a command.

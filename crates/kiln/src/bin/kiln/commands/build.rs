@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kiln::Event;
+use kiln::arch::ArchRequests;
 use kiln::build::{BuildOptions, BuildReport, LoadCheck, Loader, Prepared, Services, prepare, run as run_build};
 use kiln::build_error::causes;
-use kiln::cuda::{arch_request, device_capabilities};
+use kiln::cuda::device_capabilities;
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
 use kiln_format::Level;
@@ -60,9 +61,12 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     system::fits(&torch, &filters)?;
     let host = system::host(&args.system, settings, &checked.project.settings, &cache_dir, &interrupt);
     let cuda_from = system::cuda_from(&args.system, settings);
+    let rocm_from = system::rocm_from(&args.system, settings);
+    let rocm = system::rocm_toolkits(rocm_from.as_deref(), settings, &cache_dir);
     let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
     system::take_named(&cuda, &mut filters)?;
-    let arch = args.arch.as_ref().map(|list| arch_request(list, &device_capabilities)).transpose();
+    rocm.check_named()?;
+    let arch = args.arch.as_ref().map(|list| ArchRequests::parse(list, &device_capabilities)).transpose();
     let arch = arch.map_err(|error| Failure { exit: Exit::Usage, ..Failure::new("arch", error.to_string()) })?;
     let actions = if args.no_cache { None } else { Some(settings.actions(&cache_dir)?) };
     let timeout = Duration::from_secs(args.load_timeout);
@@ -73,6 +77,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
         loader,
         launcher,
         cuda,
+        rocm,
         provisioner: &provisioner,
         torch,
         host,

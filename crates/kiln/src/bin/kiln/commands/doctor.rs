@@ -77,14 +77,18 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         Err(failure) => (None, torch_error.or_else(|| Some(told(failure)))),
     };
     let cuda_from = system::cuda_from(&args.system, settings);
+    let rocm_from = system::rocm_from(&args.system, settings);
+    let rocm = system::rocm_toolkits(rocm_from.as_deref(), settings, &cache_dir);
     let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
-    let refusal = refusal.or_else(|| cuda.check_named().err().map(|error| Report::from(&error)));
+    let named = || cuda.check_named().and_then(|()| rocm.check_named());
+    let refusal = refusal.or_else(|| named().err().map(|error| Report::from(&error)));
     let jobs = Jobs::new(None, &settings.environment, printer)?;
     let services = Services {
         loader: None,
         launcher: None,
         actions: actions.as_ref(),
         cuda,
+        rocm,
         provisioner: &provisioner,
         torch,
         host: system::host(&args.system, settings, kiln_toml, &cache_dir, &interrupt),
@@ -125,6 +129,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
             Ok(IndexShown { address: index.url.server(), origin: index.origin.to_string(), is_local })
         },
         cuda_from: cuda_from.as_deref(),
+        rocm_from: rocm_from.as_deref(),
         ask_index: &|| provisioner.ask_index(),
         devices: &kiln_ffi::devices,
         offline: settings.offline,

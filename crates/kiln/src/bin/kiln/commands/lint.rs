@@ -38,12 +38,16 @@ pub(crate) fn run(args: &Lint, settings: &Settings, printer: &Printer) -> Result
     system::fits(&torch, &filters)?;
     let host = system::host(&args.system, settings, &checked.project.settings, &cache_dir, &interrupt);
     let cuda_from = system::cuda_from(&args.system, settings);
+    let rocm_from = system::rocm_from(&args.system, settings);
+    let rocm = system::rocm_toolkits(rocm_from.as_deref(), settings, &cache_dir);
     let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
     system::take_named(&cuda, &mut filters)?;
+    rocm.check_named()?;
     let services = Services {
         loader: None,
         launcher: None,
         cuda,
+        rocm,
         provisioner: &provisioner,
         torch,
         host,

@@ -7,6 +7,7 @@ use kiln::cuda::CudaToolkits;
 use kiln::frameworks::TorchSource;
 use kiln::host::HostSource;
 use kiln::matrix::Filters;
+use kiln::rocm::RocmToolkits;
 use kiln::settings_file;
 use kiln_format::Version;
 use kiln_graph::Interrupt;
@@ -70,6 +71,16 @@ pub(super) fn cuda_toolkits<'a>(
     cache_dir: &'a Path,
 ) -> CudaToolkits<'a> {
     CudaToolkits { catalog, provisioner, named, environment: &settings.environment.variables, cache_dir }
+}
+
+/// The directory of the ROCm that is to be used.
+pub(super) fn rocm_from(args: &System, settings: &Settings) -> Option<PathBuf> {
+    args.rocm_from.as_ref().map(|dir| settings.environment.current_dir.join(dir))
+}
+
+/// The ROCms: `named` alone where a directory is.
+pub(super) fn rocm_toolkits<'a>(named: Option<&'a Path>, settings: &'a Settings, cache_dir: &'a Path) -> RocmToolkits<'a> {
+    RocmToolkits { named, environment: &settings.environment.variables, cache_dir }
 }
 
 /// Refuses a named directory that is no toolkit; one that is chooses the variants, unless `filters` do.

@@ -1,0 +1,107 @@
+//! CUDA sources as HIP: torch's own converter, which is pure Python, as a step.
+//!
+//! The step reads the files that a component lists, converts the `.cu` ones with the headers that they include by a path relative to
+//! themselves, and writes them under the names that the converter gives them. The project is never written to. Python runs without its own
+//! settings, user directories and packages.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kiln_backend::{
+    Action, Arg, BackendError, Lowering, OutputRef, PathRef, Piece, ResourceClass, RootBinding, RootName, SourceKind, Step, StepId, Weight,
+    classify_source, generate,
+};
+
+const DRIVER: &str = include_str!("hipify.py");
+
+/// Torch's converter, and what runs it.
+#[derive(Clone, Debug)]
+pub struct Hipify {
+    /// The interpreter, absolute.
+    pub python: PathBuf,
+    /// Digest of what decides what it does, as lower-case hexadecimal text.
+    pub python_identity: String,
+    /// Name of the root that holds the converter.
+    pub root: RootName,
+    /// Where that root lies, and how its files count.
+    pub binding: RootBinding,
+    /// The directory below it that holds the package `hipify`.
+    pub package_dir: String,
+}
+
+/// Whether a source is one that is converted.
+pub(crate) fn is_cuda(path: &str) -> bool {
+    path.ends_with(".cu")
+}
+
+/// What the converter calls the file at `path` of a project.
+pub fn hip_path(path: &str) -> String {
+    let (dir, name) = path.rsplit_once('/').map_or(("", path), |(dir, name)| (dir, name));
+    let (stem, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).unwrap_or((name, ""));
+    let renamed = |text: &str| text.replace("cuda", "hip").replace("CUDA", "HIP").replace("THC", "THH");
+    let (new_dir, mut new_stem) = (renamed(dir), renamed(stem));
+    let new_extension = if extension == "cu" { "hip" } else { extension };
+    if new_dir == dir && new_stem == stem && new_extension == extension {
+        new_stem.push_str("_hip");
+    }
+    let name = if extension.is_empty() { new_stem } else { format!("{new_stem}.{new_extension}") };
+    if new_dir.is_empty() { name } else { format!("{new_dir}/{name}") }
+}
+
+impl Hipify {
+    /// Adds the step that converts what of `sources` is to be converted, and gives it.
+    ///
+    /// # Errors
+    /// When the graph refuses a step.
+    pub(crate) fn convert(&self, lowering: &mut Lowering<'_>, sources: &[PathRef]) -> Result<StepId, BackendError> {
+        lowering.graph.bind_root(self.root.clone(), self.binding.clone())?;
+        let driver = OutputRef { step: generate(lowering.graph, "hipify.py", DRIVER)?, name: "hipify.py".to_owned() };
+        let package = PathRef { root: self.root.clone(), path: self.package_dir.clone() };
+        let mut args: Vec<Arg> = ["-I", "-S", "-B"].map(Arg::from).to_vec();
+        args.extend([Arg::from(driver), Arg::from(package)]);
+        let mut outputs = Vec::new();
+        for source in sources {
+            let kind = match classify_source(&source.path) {
+                SourceKind::Header => "header",
+                _ if is_cuda(&source.path) => "unit",
+                _ => continue,
+            };
+            let output = hip_path(&source.path);
+            if !outputs.contains(&output) {
+                args.extend([
+                    Arg::from(kind),
+                    Arg::from(source.path.as_str()),
+                    Arg::from(source.clone()),
+                    Arg(vec![Piece::Own(output.clone())]),
+                ]);
+                outputs.push(output);
+            }
+        }
+        let program = lowering.program(Arc::<Path>::from(self.python.as_path()), self.python_identity.as_str(), args);
+        let label = sources.iter().filter(|source| is_cuda(&source.path)).map(|source| source.path.as_str()).collect::<Vec<_>>().join(", ");
+        Ok(lowering.graph.add(Step {
+            verb: "Converting",
+            label,
+            action: Action::Run(program),
+            inputs: Vec::new(),
+            outputs,
+            weight: Weight { cpu_ms: 1_000, memory_mib: 60 },
+            resource: ResourceClass::Cpu,
+        })?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_the_names_of_torchs_converter() {
+        assert_eq!(hip_path("relu_cuda/relu.cu"), "relu_hip/relu.hip");
+        assert_eq!(hip_path("rms_norm_cuda/rms_norm_cuda.cu"), "rms_norm_hip/rms_norm_hip.hip");
+        assert_eq!(hip_path("k.cu"), "k.hip");
+        assert_eq!(hip_path("common/a.h"), "common/a_hip.h");
+        assert_eq!(hip_path("my_cuda/a.cuh"), "my_hip/a.cuh");
+        assert_eq!(hip_path("CUDA.h"), "HIP.h");
+    }
+}

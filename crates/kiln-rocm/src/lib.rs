@@ -1,0 +1,24 @@
+//! The rocm backend: a HIP compiler, whoever provides it.
+//!
+//! | module | its job |
+//! |---|---|
+//! | `toolkit` | what a ROCm in a directory is, without running any of it |
+//! | `arch` | what a component is compiled for: the list, the exact intersection, `--arch` |
+//! | `hipify` | CUDA sources as HIP, by torch's own converter |
+//! | `lower` | command lines, and the parts of a unit as steps of their own |
+//! | `device_libs` | what a compiler lacks that is newer than the device libraries |
+//! | `verify` | whether the code in an extension is what was planned |
+//! | `backend` | all of it together, as a [`Backend`](kiln_backend::Backend) |
+
+mod arch;
+mod backend;
+mod device_libs;
+mod hipify;
+mod lower;
+mod toolkit;
+mod verify;
+
+pub use arch::{ArchRequest, ArchRequestError, Target, is_target};
+pub use backend::{RocmBackend, TORCH_STAND_INS};
+pub use hipify::{Hipify, hip_path};
+pub use toolkit::{RocmToolkit, ToolkitError};

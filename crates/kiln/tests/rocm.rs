@@ -1,0 +1,208 @@
+//! Extensions for AMD devices, made by the machine's Clang with Debian's HIP: what is inside, what converting does, and what is said where
+//! something lacks. No device is needed for any of it, and nothing runs on one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use kiln_object::{elf, offload};
+use support::project::{ProjectBuilder, kept, write};
+use support::{Run, Sandbox, kiln_program, shared_cache, text, tree};
+
+/// Debian's HIP stands in for the ROCm of the variant.
+const ONLY: [&str; 6] = ["--backend", "rocm", "--rocm-from", "/usr", "--torch", "2.13"];
+/// Of the first architecture Debian's device libraries know, of the others they do not.
+const ARCHS: [&str; 4] = ["gfx90a", "gfx942", "gfx1100", "gfx1201"];
+
+/// A kernel in an anonymous namespace and a template, with how to keep them.
+const KERNEL: &str = "#include <hip/hip_runtime.h>\n\
+    namespace { __global__ void hidden(int *p) { *p = 2; } }\n\
+    template <typename T> __global__ void typed(T *p) { *p = sinf(*p); }\n\
+    void tiny_go(int *p, float *q) { hidden<<<1, 1, 0, nullptr>>>(p); typed<float><<<1, 1, 0, nullptr>>>(q); }\n";
+
+fn sandbox() -> Sandbox {
+    Sandbox::new()
+}
+
+/// The example whose kernels for CUDA are those for AMD devices too.
+fn example(dir: &Path) -> PathBuf {
+    tree::copy_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-examples/rms-norm"), dir);
+    // Torch's converter is fetched once, with the caller's way to the index.
+    static FETCHED: OnceLock<()> = OnceLock::new();
+    FETCHED.get_or_init(|| {
+        let mut command = Command::new(kiln_program());
+        command.arg("build").args(ONLY).args(["--arch", "gfx90a"]).current_dir(dir).env("KILN_CACHE_DIR", shared_cache());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        fs::remove_dir_all(dir.join("build")).unwrap();
+    });
+    dir.to_owned()
+}
+
+/// A project whose only unit with device code is [`KERNEL`], which needs no torch.
+fn project(keys: &str) -> ProjectBuilder {
+    ProjectBuilder::new()
+        .for_backend("rocm")
+        .torch("stable-abi = { rocm = \"2.11\" }")
+        .file("gpu/k.hip", &format!("{KERNEL}{}", kept("(tiny_go(nullptr, nullptr), 0)")))
+        .component("rocm", "k", &[], &["gpu/k.hip"], keys)
+}
+
+fn build(sandbox: &Sandbox, dir: &Path, more: &[&str]) -> Run {
+    sandbox.build(dir, &[&ONLY[..], more].concat())
+}
+
+/// What a build that must fail says.
+fn fails(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> String {
+    let run = sandbox.run(dir, &[&["build"][..], args].concat());
+    assert_ne!(run.code, Some(0), "{}", run.stderr);
+    run.stderr
+}
+
+fn extension(dir: &Path) -> PathBuf {
+    let extensions = tree::extensions(&dir.join("build"));
+    assert_eq!(extensions.len(), 1);
+    extensions[0].clone()
+}
+
+/// The targets that an extension has code for, by its bundles and by the code itself, and the kernels that all have.
+fn code(extension: &Path) -> (Vec<String>, Vec<String>) {
+    let bundles = offload::of_elf(&fs::read(extension).unwrap()).unwrap();
+    assert_eq!(bundles.len(), 1, "one unit has device code");
+    let kernels = bundles[0].entries[0].code.kernels.clone();
+    for entry in &bundles[0].entries {
+        assert_eq!((&entry.target, &kernels), (&entry.code.target, &entry.code.kernels));
+    }
+    (bundles[0].entries.iter().map(|entry| entry.target.clone()).collect(), kernels)
+}
+
+fn archs(extension: &Path) -> Vec<String> {
+    let metadata = fs::read_to_string(extension.with_file_name("metadata.json")).unwrap();
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    metadata["backend"]["archs"].as_array().unwrap().iter().map(|arch| arch.as_str().unwrap().to_owned()).collect()
+}
+
+/// The labels of the steps that a build ran, in order, by their verb.
+fn ran(run: &Run, verb: &str) -> Vec<String> {
+    let events = run.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let started = events.filter(|event| event["reason"] == "step-started" && event["verb"] == verb);
+    started.map(|event| event["label"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_kernel_for_cuda_becomes_one_for_amd_devices() {
+    let sandbox = sandbox();
+    let dir = example(&sandbox.path("rms-norm"));
+    let listed = ARCHS.join(",");
+    let only = ["--arch", listed.as_str()];
+    let before = tree::files(&dir.join("rms_norm_cuda"));
+    let run = build(&sandbox, &dir, &only);
+    assert!(run.stdout.contains("ROCm 5.2.21153 stands in for 7.1"), "{}", run.stdout);
+    let extension = extension(&dir);
+    assert!(extension.parent().unwrap().ends_with("torch-stable-abi211-rocm71-x86_64-linux"), "{}", extension.display());
+
+    let (targets, kernels) = code(&extension);
+    assert_eq!((targets, archs(&extension)), (ARCHS.map(str::to_owned).to_vec(), ARCHS.map(str::to_owned).to_vec()));
+    assert_eq!(kernels.len(), 9, "three kernels for three types: {kernels:?}");
+    let needed = elf::dynamic(&fs::read(&extension).unwrap()).unwrap().needed;
+    for library in ["libamdhip64.so.7", "libtorch_hip.so", "libtorch_cpu.so"] {
+        assert!(needed.iter().any(|needed| needed == library), "{library}: {needed:?}");
+    }
+    let check = sandbox.run(&dir, &["check"]);
+    assert_eq!(check.code, Some(0), "{}", check.stderr);
+
+    // Nothing is written beside the sources, and a conversion is made once.
+    assert_eq!(tree::files(&dir.join("rms_norm_cuda")), before);
+    assert!(!dir.join("rms_norm_hip").exists());
+    let again = build(&sandbox, &dir, &only);
+    assert_eq!([ran(&again, "Converting"), ran(&again, "Compiling"), ran(&again, "Linking")], [const { Vec::<String>::new() }; 3]);
+
+    // An edit is converted again and compiled again.
+    let source = dir.join("rms_norm_cuda/rms_norm_cuda.cu");
+    let written = fs::read_to_string(&source).unwrap();
+    fs::write(&source, written.replace("constexpr int kThreads = 256;", "constexpr int kThreads = 128;")).unwrap();
+    let edited = build(&sandbox, &dir, &only);
+    assert_eq!(ran(&edited, "Converting"), ["rms_norm_cuda/rms_norm_cuda.cu"]);
+    assert_eq!(ran(&edited, "Compiling").len(), ARCHS.len() + 1, "all device code, and the host's half");
+}
+
+#[test]
+fn an_authors_own_hip_source_is_taken_as_it_is() {
+    let sandbox = sandbox();
+    let dir = ProjectBuilder::new()
+        .for_backend("rocm")
+        .torch("stable-abi = { rocm = \"2.11\" }")
+        .file("k_hip/k.hip", &format!("{KERNEL}{}", kept("(tiny_go(nullptr, nullptr), 0)")))
+        .file("k_cuda/k.cu", "#error it is not compiled\n")
+        .component("rocm", "k", &[], &["k_cuda/k.cu", "k_hip/k.hip"], "rocm-archs = [\"gfx90a\", \"gfx1030\"]")
+        .write(&sandbox.path("own"));
+    // A plan needs no file of torch's converter, and nothing here is converted.
+    let run = build(&sandbox, &dir, &[]);
+    assert!(!run.stdout.contains("Converting"), "{}", run.stdout);
+    assert_eq!(code(&extension(&dir)).0, ["gfx90a", "gfx1030"]);
+    assert_eq!(archs(&extension(&dir)), ["gfx90a", "gfx1030"]);
+}
+
+#[test]
+fn development_compiles_for_families_and_settings() {
+    let sandbox = sandbox();
+    let dir = project("").write(&sandbox.path("tiny"));
+    let run = build(&sandbox, &dir, &["--arch", "gfx11-generic,gfx90a:xnack+"]);
+    assert_eq!(code(&extension(&dir)).0, ["gfx90a:xnack+", "gfx11-generic"], "{}", run.stdout);
+    // One target more is one compile more, and the host's half with all code in it.
+    let more = build(&sandbox, &dir, &["--arch", "gfx11-generic,gfx90a:xnack+,gfx1030"]);
+    assert_eq!(ran(&more, "Compiling"), ["gpu/k.hip (gfx1030)", "gpu/k.hip"]);
+}
+
+#[test]
+fn a_kernel_for_tvm_ffi_needs_the_run_time_of_its_rocm() {
+    let sandbox = sandbox();
+    let binding = "#include <tvm/ffi/function.h>\nint64_t tiny_go(int64_t);\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(tiny_go, tiny_go);\n";
+    let toml = "[general]\nname = \"tiny\"\nversion = 1\nedition = 5\nlicense = \"Apache-2.0\"\nbackends = [\"rocm\"]\n\n\
+        [tvm-ffi]\nsrc = [\"binding.cpp\"]\n\n\
+        [kernel.k]\nbackend = \"rocm\"\ndepends = []\nsrc = [\"gpu/k.hip\"]\nrocm-archs = [\"gfx90a\"]\n";
+    let dir = sandbox.path("tvm");
+    let unit = format!("{KERNEL}#include <cstdint>\nint64_t tiny_go(int64_t x) {{ tiny_go(nullptr, nullptr); return x; }}\n");
+    for (name, content) in [("build.toml", toml), ("binding.cpp", binding), ("gpu/k.hip", &unit), ("tvm-ffi-ext/tiny/__init__.py", "")] {
+        write(&dir, name, content);
+    }
+    sandbox.build(&dir, &["--backend", "rocm", "--rocm-from", "/usr"]);
+    let extension = extension(&dir);
+    assert!(extension.parent().unwrap().ends_with("tvm-ffi01-rocm71-x86_64-linux"), "{}", extension.display());
+    assert_eq!(code(&extension).0, ["gfx90a"]);
+    let needed = elf::dynamic(&fs::read(&extension).unwrap()).unwrap().needed;
+    assert!(needed.iter().any(|needed| needed == "libamdhip64.so.7"), "{needed:?}");
+    assert!(!needed.iter().any(|needed| needed.starts_with("libtorch")), "{needed:?}");
+}
+
+#[test]
+fn two_checkouts_give_equal_bytes() {
+    let sandbox = sandbox();
+    let bytes = ["one", "a/deeper/two"].map(|name| {
+        let dir = project("rocm-archs = [\"gfx90a\"]").write(&sandbox.path(name));
+        build(&sandbox, &dir, &["--no-cache", "--unique-id", "same"]);
+        fs::read(extension(&dir)).unwrap()
+    });
+    assert!(bytes[0] == bytes[1], "the same sources give the same extension wherever they lie");
+}
+
+#[test]
+fn what_lacks_is_said() {
+    let sandbox = sandbox();
+    let dir = project("rocm-archs = [\"gfx1151\"]").write(&sandbox.path("tiny"));
+    let empty = sandbox.path("empty");
+    fs::create_dir(&empty).unwrap();
+    let said = fails(&sandbox, &dir, &["--backend", "rocm", "--rocm-from", empty.to_str().unwrap()]);
+    assert!(said.starts_with(&format!("error[no-rocm]: there is no ROCm in `{}`", empty.display())), "{said}");
+    let said = fails(&sandbox, &dir, &["--backend", "rocm"]);
+    assert!(said.contains("there is no ROCm 7.1: `/usr`") && said.contains("`--rocm-from` lets one stand in"), "{said}");
+    let said = fails(&sandbox, &dir, &ONLY);
+    assert!(said.contains("error[no-architecture]: [kernel.k]: empty set of architectures: `rocm-archs` lists gfx1151"), "{said}");
+    let said = fails(&sandbox, &dir, &[&ONLY[..], &["--arch", "gfx11:wave+"]].concat());
+    assert!(said.contains("`--arch` has `gfx11:wave+`, which is no AMD architecture"), "{said}");
+}
