@@ -13,6 +13,11 @@
 #include <algorithm>
 #include <cstdint>
 
+#if defined(USE_ROCM)
+// It has this name for ROCm too, and torch's header declares it for CUDA alone.
+extern "C" AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index, void **ret_stream);
+#endif
+
 namespace {
 
 using namespace rms_norm_arguments;
@@ -30,7 +35,11 @@ constexpr int kTileRows = kThreads / kTileColumns;
 // The sum of `value` over the block, for every thread. `partial` holds a float for each warp.
 __device__ float block_sum(float value, float *partial) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+#if defined(USE_ROCM)
+    value += __shfl_xor(value, offset, kWarp);
+#else
     value += __shfl_xor_sync(0xffffffffu, value, offset);
+#endif
   }
   if (threadIdx.x % kWarp == 0) {
     partial[threadIdx.x / kWarp] = value;

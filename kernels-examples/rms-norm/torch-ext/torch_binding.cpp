@@ -16,7 +16,8 @@ STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CPU, ops) {
 }
 #endif
 
-#if defined(CUDA_KERNEL)
+// To torch, an AMD device is a CUDA device.
+#if defined(CUDA_KERNEL) || defined(ROCM_KERNEL)
 STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CUDA, ops) {
   ops.impl("rms_norm_forward", TORCH_BOX(&rms_norm_forward));
   ops.impl("rms_norm_backward", TORCH_BOX(&rms_norm_backward));
