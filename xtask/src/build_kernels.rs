@@ -141,6 +141,10 @@ fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options)
         for variant in variants {
             build.args(["--variant", &variant.name]);
         }
+        if variants.iter().any(|variant| variant.backend == "rocm" && !variant.is_noarch()) {
+            // That of the distribution stands in for every release.
+            build.args(["--rocm-from", "/usr"]);
+        }
         if let Some(cxx) = &options.cxx {
             build.arg("--cxx").arg(cxx);
         }
@@ -204,7 +208,7 @@ fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &
 }
 
 /// Whether this machine builds `variant` by default: what a plain `kiln build` takes, what needs no compiler, and those for the CPU
-/// that a torch release which is here can load. No wheel has a compiler for CUDA 12, and CUDA under torch's C++
+/// that a torch release which is here can load. For AMD devices it is what a distribution's compiler makes. No wheel has a compiler for CUDA 12, and CUDA under torch's C++
 /// interface takes minutes: `test --full` has it.
 fn belongs_here(variant: &Variant, pythons: &[TestPython]) -> bool {
     let has_compiler = || variant.compute.as_deref().is_some_and(|cuda| !cuda.starts_with("12."));
