@@ -128,7 +128,9 @@ fn a_kernel_for_cuda_becomes_one_for_amd_devices() {
     fs::write(&source, written.replace("constexpr int kThreads = 256;", "constexpr int kThreads = 128;")).unwrap();
     let edited = build(&sandbox, &dir, &only);
     assert_eq!(ran(&edited, "Converting"), ["rms_norm_cuda/rms_norm_cuda.cu"]);
-    assert_eq!(ran(&edited, "Compiling").len(), ARCHS.len() + 1, "all device code, and the host's half");
+    // The binding has the ops id in it, which an edit changes where there is no git.
+    let compiled: Vec<String> = ran(&edited, "Compiling").into_iter().filter(|label| label.contains(".cu")).collect();
+    assert_eq!(compiled.len(), ARCHS.len() + 1, "all device code, and the host's half: {compiled:?}");
 }
 
 #[test]
