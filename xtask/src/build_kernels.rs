@@ -135,13 +135,17 @@ fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options)
     if variants.is_empty() {
         return Ok(Vec::new());
     }
+    let for_amd = |variants: &[Variant]| variants.iter().any(|variant| variant.backend == "rocm" && !variant.is_noarch());
+    if for_amd(&variants) {
+        setup::amd_compiler()?;
+    }
     let run = |variants: &[Variant]| {
         let mut build = kiln.command();
         build.arg("build").arg(project).arg("--keep-going");
         for variant in variants {
             build.args(["--variant", &variant.name]);
         }
-        if variants.iter().any(|variant| variant.backend == "rocm" && !variant.is_noarch()) {
+        if for_amd(variants) {
             // That of the distribution stands in for every release.
             build.args(["--rocm-from", "/usr"]);
         }
@@ -208,8 +212,8 @@ fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &
 }
 
 /// Whether this machine builds `variant` by default: what a plain `kiln build` takes, what needs no compiler, and those for the CPU
-/// that a torch release which is here can load. For AMD devices it is what a distribution's compiler makes. No wheel has a compiler for CUDA 12, and CUDA under torch's C++
-/// interface takes minutes: `test --full` has it.
+/// that a torch release which is here can load. For AMD devices it is what a distribution's compiler makes. No wheel has a compiler for
+/// CUDA 12, and CUDA under torch's C++ interface takes minutes: `test --full` has it.
 fn belongs_here(variant: &Variant, pythons: &[TestPython]) -> bool {
     let has_compiler = || variant.compute.as_deref().is_some_and(|cuda| !cuda.starts_with("12."));
     let is_built = match variant.backend.as_str() {

@@ -442,11 +442,13 @@ const TEST_PROGRAMS: &[(&str, &str)] = &[
     ("ld.lld-19", "lld-19"),
     ("make", "make"),
     ("qemu-aarch64", "qemu-user"),
-    ("hipcc", "hipcc"),
 ];
 
-/// Files that tests compile with, with their packages: HIP's headers, names and device code, and what torch's headers include for HIP.
-const TEST_FILES: &[(&str, &str)] = &[
+/// The compiler for AMD devices, with its packages.
+const AMD_PROGRAMS: &[(&str, &str)] = &[("clang++-19", "clang-19"), ("ld.lld-19", "lld-19"), ("hipcc", "hipcc")];
+
+/// What it compiles with: HIP's headers, names and device code, and what torch's headers include for HIP.
+const AMD_FILES: &[(&str, &str)] = &[
     ("/usr/include/hip/hip_runtime.h", "libamdhip64-dev"),
     ("/usr/lib/cmake/AMDDeviceLibs/AMDDeviceLibsConfig.cmake", "rocm-device-libs"),
     ("/usr/include/thrust/complex.h", "libthrust-dev"),
@@ -456,8 +458,15 @@ const TEST_FILES: &[(&str, &str)] = &[
 /// What the tests of the crates need beside the machine's own compiler.
 fn test_programs() -> anyhow::Result<()> {
     programs(TEST_PROGRAMS, "the tests also build for other platforms, and under make")?;
-    let missing: Vec<&str> = TEST_FILES.iter().filter(|(file, _)| !Path::new(file).exists()).map(|(_, package)| *package).collect();
-    if missing.is_empty() { Ok(()) } else { system_packages(&missing, "the tests also build for AMD devices") }
+    amd_compiler()
+}
+
+/// The distribution's compiler for AMD devices.
+pub(crate) fn amd_compiler() -> anyhow::Result<()> {
+    const WHY: &str = "examples and tests are also built for AMD devices";
+    programs(AMD_PROGRAMS, WHY)?;
+    let missing: Vec<&str> = AMD_FILES.iter().filter(|(file, _)| !Path::new(file).exists()).map(|(_, package)| *package).collect();
+    if missing.is_empty() { Ok(()) } else { system_packages(&missing, WHY) }
 }
 
 /// The second compiler family, older compilers and other linkers, for the full run.
