@@ -1,5 +1,7 @@
 //! How the elements of a tensor lie in memory.
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
 use crate::Dtype;
@@ -44,7 +46,12 @@ impl Layout {
         let mut next = 1_i64;
         for (stride, extent) in strides.iter_mut().zip(shape).rev() {
             *stride = next;
-            next = next.checked_mul((*extent).max(1)).ok_or(LayoutError::TooLarge)?;
+            // Without elements nothing is counted by them.
+            next = match next.checked_mul((*extent).max(1)) {
+                Some(product) => product,
+                None if shape.contains(&0) => i64::MAX,
+                None => return Err(LayoutError::TooLarge),
+            };
         }
         Self::strided(dtype, shape, &strides)
     }
@@ -65,7 +72,8 @@ impl Layout {
         }
         let layout = Self { dtype, shape: shape.to_vec(), strides: strides.to_vec() };
         let span = layout.checked_span().ok_or(LayoutError::TooLarge)?;
-        let count = shape.iter().try_fold(1_i64, |product, extent| product.checked_mul(*extent)).ok_or(LayoutError::TooLarge)?;
+        let count = if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1_i64, |product, extent| product.checked_mul(*extent)) };
+        let count = count.ok_or(LayoutError::TooLarge)?;
         // The elements also have to fit one after the other, which strides of zero do not show.
         for elements in [span, count] {
             let bytes = usize::try_from(elements).ok().and_then(|elements| elements.checked_mul(dtype.size()));
@@ -93,6 +101,9 @@ impl Layout {
 
     /// How many elements there are.
     pub fn count(&self) -> usize {
+        if self.shape.contains(&0) {
+            return 0;
+        }
         self.shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).product()
     }
 
@@ -131,6 +142,19 @@ impl Layout {
         Self::contiguous(self.dtype, &self.shape).is_ok_and(|contiguous| {
             let differs = |((extent, own), other): ((&i64, &i64), &i64)| *extent > 1 && own != other;
             self.count() == 0 || !self.shape.iter().zip(&self.strides).zip(&contiguous.strides).any(differs)
+        })
+    }
+
+    /// The first two elements that lie in the same place and are not of the same of `values`, which are in the order of a contiguous
+    /// tensor.
+    pub fn contradiction<T: PartialEq>(&self, values: &[T]) -> Option<(usize, usize)> {
+        if self.is_contiguous() {
+            return None;
+        }
+        let mut seen = BTreeMap::new();
+        self.offsets().zip(values).enumerate().find_map(|(index, (at, value))| {
+            let (first, other) = *seen.entry(at).or_insert((index, value));
+            (other != value).then_some((first, index))
         })
     }
 
@@ -191,7 +215,16 @@ mod tests {
         for huge in [strided(&[i64::MAX], &[1]), strided(&[i64::MAX, i64::MAX], &[0, 0]), strided(&[1 << 62], &[4])] {
             assert_eq!(huge, Err(LayoutError::TooLarge));
         }
+        assert_eq!(strided(&[2, 2], &[0, 1]).unwrap().contradiction(&[1, 2, 1, 4]), Some((1, 3)));
+        assert_eq!(strided(&[2, 2], &[0, 1]).unwrap().contradiction(&[1, 2, 1, 2]), None);
+        assert_eq!(strided(&[2, 2], &[1, 1]).unwrap().contradiction(&[1, 2, 3, 4]), Some((1, 2)));
+        assert_eq!(strided(&[2, 2], &[1, 2]).unwrap().contradiction(&[1, 2, 3, 4]), None);
         let contiguous = |shape: &[i64]| Layout::contiguous(Dtype::FLOAT32, shape);
+        // No elements are no elements, whatever else the shape says.
+        for none in [&[i64::MAX, 0][..], &[1 << 32, 1 << 32, 0], &[0, 1 << 32, 1 << 32], &[1 << 32, 0, 1 << 62]] {
+            let none = contiguous(none).unwrap();
+            assert_eq!((none.count(), none.bytes(), none.is_contiguous(), none.offsets().count()), (0, 0, true, 0));
+        }
         assert_eq!(contiguous(&[i64::MAX, 2, 2]), Err(LayoutError::TooLarge));
         assert_eq!(contiguous(&[0, 3]).unwrap().strides(), [3, 1]);
     }

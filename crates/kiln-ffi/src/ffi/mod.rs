@@ -5,6 +5,8 @@
 //! interface's header states; a loaded library is never unloaded; and memory is handed over with whoever frees it.
 #![expect(unsafe_code, reason = "what is loaded at run time can only be called unchecked; every block says why it may be")]
 
+#[cfg(unix)]
+mod crash;
 mod cuda;
 mod generated;
 mod hip;

@@ -3,6 +3,8 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 
+#[cfg(unix)]
+use super::crash::CrashHandler;
 use super::generated::tvm_ffi as c;
 use super::library::{Loaded, functions};
 use super::tensor::{give, refused};
@@ -109,8 +111,11 @@ fn nothing() -> c::TVMFFIAny {
 }
 
 /// The runtime of tvm-ffi, loaded. It stays so until the process ends.
+#[derive(Clone, Copy)]
 pub struct Runtime {
     functions: Functions,
+    #[cfg(unix)]
+    crash_handler: Option<CrashHandler>,
 }
 
 impl Runtime {
@@ -119,12 +124,27 @@ impl Runtime {
     /// # Errors
     /// When it is no such library, or lacks a function.
     pub fn load(path: &Path) -> Result<Self, FfiError> {
+        #[cfg(unix)]
+        let before = CrashHandler::current();
         let functions = Functions::load(Loaded::open(path.as_os_str())?)?;
-        let this = Self { functions };
+        let this = Self {
+            functions,
+            #[cfg(unix)]
+            crash_handler: CrashHandler::current().filter(|handler| Some(*handler) != before),
+        };
         // SAFETY: the function gives memory of the form that the runtime wants, and stays where it is. The one before is not asked for.
         let code = unsafe { (functions.set_allocator)(Some(give), 1, std::ptr::null_mut()) };
         this.check(code)?;
         Ok(this)
+    }
+
+    /// From now on a crash ends the process at once, by its signal. The runtime's own handler writes where it happened, but asks for memory
+    /// to do so: after a crash of the C library's allocator it waits without end. A handler of somebody else's stays.
+    #[cfg(unix)]
+    pub fn let_crashes_end(&self) {
+        if let Some(handler) = self.crash_handler {
+            handler.remove();
+        }
     }
 
     /// The version that it says of itself.
@@ -148,7 +168,7 @@ impl Runtime {
         })?;
         let module = self.invoke("ffi.ModuleLoadFromFile", &[Value::Str(text)])?.into_object();
         let none = || FfiError::Load { library: text.to_owned(), reason: "the runtime gives no module".to_owned() };
-        Ok(Module { runtime: Self { functions: self.functions }, object: module.ok_or_else(none)? })
+        Ok(Module { runtime: *self, object: module.ok_or_else(none)? })
     }
 
     /// Calls a global function of the runtime.
@@ -196,7 +216,9 @@ impl Runtime {
         // SAFETY: writes one pointer, whose reference is then this one's.
         unsafe { (self.functions.take_error)(&raw mut handle) };
         if handle.is_null() {
-            let message = format!("code {code} was returned, and no error was raised");
+            // The runtime makes -1 of whatever a kernel's function returns.
+            let code = if code == -1 { "a code other than 0".to_owned() } else { format!("code {code}") };
+            let message = format!("{code} was returned, and no error was raised");
             return Err(FfiError::Raised(Raised { kind: "Error".to_owned(), message, backtrace: String::new() }));
         }
         let error = Object { functions: self.functions, handle: handle.cast() };
@@ -222,8 +244,7 @@ impl Module {
     /// What the runtime says.
     pub fn function(&self, name: &str) -> Result<Option<Function>, FfiError> {
         let found = self.runtime.invoke("ffi.ModuleGetFunction", &[Value::Object(&self.object), Value::Str(name), Value::Bool(false)])?;
-        let runtime = Runtime { functions: self.runtime.functions };
-        Ok(found.into_object().map(|object| Function { runtime, object }))
+        Ok(found.into_object().map(|object| Function { runtime: self.runtime, object }))
     }
 
     /// What the kernel states of the function called `name`, as JSON; none if it states nothing.

@@ -32,7 +32,7 @@ impl Place {
         }
     }
 
-    fn of(device: c::DLDevice) -> Result<Self, FfiError> {
+    pub(super) fn of(device: c::DLDevice) -> Result<Self, FfiError> {
         match device.device_type {
             c::kDLCPU => Ok(Self::Host),
             c::kDLCUDA => Ok(Self::Cuda { ordinal: device.device_id }),

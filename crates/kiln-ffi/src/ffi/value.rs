@@ -42,6 +42,17 @@ pub enum Returned {
     Float(f64),
     /// A text.
     Str(String),
+    /// An element type.
+    Dtype(Dtype),
+    /// A device that tensors can be made on.
+    Device(Place),
+    /// Another device.
+    OtherDevice {
+        /// DLPack's number of its type.
+        device_type: u32,
+        /// Which one.
+        ordinal: i32,
+    },
     /// A tensor.
     Tensor(HostTensor),
     /// Something else, by the runtime's number of its type.
@@ -108,6 +119,15 @@ impl Returned {
                 c::kTVMFFIInt => Self::Int(content.v_int64),
                 c::kTVMFFIFloat => Self::Float(content.v_float64),
                 c::kTVMFFISmallStr | c::kTVMFFIStr => Self::Str(any.text().unwrap_or_default()),
+                c::kTVMFFIDataType => {
+                    let c::DLDataType { code, bits, lanes } = content.v_dtype;
+                    Self::Dtype(Dtype { code, bits, lanes })
+                }
+                c::kTVMFFIDevice => {
+                    let device = content.v_device;
+                    let other = Self::OtherDevice { device_type: device.device_type, ordinal: device.device_id };
+                    Place::of(device).map_or(other, Self::Device)
+                }
                 c::kTVMFFITensor => Self::Tensor(copied(content.v_obj.add(1).cast::<c::DLTensor>())?),
                 other => Self::Other(other),
             }

@@ -133,6 +133,21 @@ impl Defaults {
     /// The shape of tensors when nobody names one.
     const SHAPE: [i64; 2] = [8, 16];
 
+    /// Sees that all that is said here is said of a tensor.
+    ///
+    /// # Errors
+    /// When a shape or an element type is left over.
+    pub fn describe(&self, tensors: Tensors) -> Result<(), CallError> {
+        // The first that nobody takes: all of them, or those behind the last tensor.
+        let left = |is_used: bool| if is_used { tensors.count } else { 0 };
+        let shape = self.shapes.get(left(tensors.shape)).map(|shape| format!("--shape {}", extents(shape)));
+        let dtype = || self.dtypes.get(left(tensors.dtype)).map(|dtype| format!("--dtype {dtype}"));
+        match shape.or_else(dtype) {
+            None => Ok(()),
+            Some(option) => Err(CallError::argument(&option, "there is no tensor that it could describe")),
+        }
+    }
+
     /// The tensor at `position` among the tensors.
     ///
     /// # Errors
@@ -143,6 +158,17 @@ impl Defaults {
         let layout = Layout::contiguous(dtype, &shape).map_err(|error| CallError::argument(&extents(&shape), &error.to_string()))?;
         Ok(TensorArgument { layout, fill: Fill::Random, place: self.place })
     }
+}
+
+/// The tensors of a call, as far as [`Defaults`] are for them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tensors {
+    /// How many there are.
+    pub count: usize,
+    /// Whether one of them does not say its own shape.
+    pub shape: bool,
+    /// Whether one of them does not say its own element type.
+    pub dtype: bool,
 }
 
 /// The entry at `position`, or the last one.
@@ -156,27 +182,22 @@ fn nth<T>(list: &[T], position: usize) -> Option<&T> {
 /// `tensor:SHAPE[:DTYPE][:WORD]..`, where a word is `zeros`, `ones`, `range`, `random`, `=NUMBER`, `strides=1x4` or a device.
 ///
 /// # Errors
-/// When one cannot be read.
+/// When one cannot be read, or `defaults` say more than there are tensors for.
 pub fn parse_arguments(texts: &[String], defaults: &Defaults) -> Result<Vec<Argument>, CallError> {
-    let mut tensors = 0;
-    texts
-        .iter()
-        .map(|text| {
-            let argument = parse_argument(text, defaults, tensors)?;
-            tensors += usize::from(matches!(argument, Argument::Tensor(_)));
-            Ok(argument)
-        })
-        .collect()
+    let mut tensors = Tensors::default();
+    let arguments = texts.iter().map(|text| parse_argument(text, defaults, &mut tensors)).collect::<Result<_, _>>()?;
+    defaults.describe(tensors)?;
+    Ok(arguments)
 }
 
-fn parse_argument(text: &str, defaults: &Defaults, position: usize) -> Result<Argument, CallError> {
+fn parse_argument(text: &str, defaults: &Defaults, tensors: &mut Tensors) -> Result<Argument, CallError> {
     let wrong = |why: &str| CallError::argument(text, why);
     let (kind, rest) = text.split_once(':').map_or((text, None), |(kind, rest)| (kind, Some(rest)));
     match (kind, rest) {
-        ("tensor", rest) => parse_tensor(text, rest, defaults, position).map(Argument::Tensor),
+        ("tensor", rest) => parse_tensor(text, rest, defaults, tensors).map(Argument::Tensor),
         ("str", Some(rest)) => Ok(Argument::Str(rest.to_owned())),
         ("int", Some(rest)) => rest.parse().map(Argument::Int).map_err(|_| wrong("it must be a whole number of 64 bits")),
-        ("float", Some(rest)) => rest.parse().map(Argument::Float).map_err(|_| wrong("it must be a number")),
+        ("float", Some(rest)) => parse_fraction(rest).map(Argument::Float).map_err(wrong),
         ("dtype", Some(rest)) => rest.parse().map(Argument::Dtype).map_err(|error: kiln_ffi::DtypeError| wrong(&error.hint())),
         ("device", Some(rest)) => parse_place(rest).map(Argument::Device),
         ("none", None) => Ok(Argument::None),
@@ -184,49 +205,74 @@ fn parse_argument(text: &str, defaults: &Defaults, position: usize) -> Result<Ar
         ("false", None) => Ok(Argument::Bool(false)),
         _ => match (text.parse::<i64>(), text.parse::<f64>()) {
             (Ok(number), _) => Ok(Argument::Int(number)),
-            (_, Ok(number)) => Ok(Argument::Float(number)),
+            (_, Ok(_)) if text.trim_start_matches(['-', '+']).bytes().all(|byte| byte.is_ascii_digit()) => {
+                Err(wrong("whole numbers have 64 bits; `float:` before it makes it a fraction"))
+            }
+            (_, Ok(_)) => parse_fraction(text).map(Argument::Float).map_err(wrong),
             _ => Err(wrong("a text is written `str:TEXT`, a tensor `tensor:4x8:float32`")),
         },
     }
 }
 
-fn parse_tensor(text: &str, words: Option<&str>, defaults: &Defaults, position: usize) -> Result<TensorArgument, CallError> {
+/// Reads a number that may have a fraction.
+///
+/// # Errors
+/// With what it must be, when it is none, or is too large.
+pub fn parse_fraction(text: &str) -> Result<f64, &'static str> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit()) => {
+            Err("it is larger than numbers of 64 bits can be: an infinity is written `inf`")
+        }
+        Ok(number) => Ok(number),
+        Err(_) => Err("it must be a number"),
+    }
+}
+
+fn parse_tensor(text: &str, words: Option<&str>, defaults: &Defaults, tensors: &mut Tensors) -> Result<TensorArgument, CallError> {
     let wrong = |why: &str| CallError::argument(text, why);
-    let default = defaults.tensor(position)?;
-    let Some(words) = words else { return Ok(default) };
+    let default = defaults.tensor(tensors.count)?;
+    tensors.count += 1;
+    let Some(words) = words else {
+        (tensors.shape, tensors.dtype) = (true, true);
+        return Ok(default);
+    };
     let mut words = words.split(':').peekable();
     let shape = parse_extents(words.next().unwrap_or_default())?;
-    let mut dtype = default.layout.dtype();
-    if let Some(named) = words.peek().and_then(|word| word.parse().ok()) {
-        dtype = named;
-        words.next();
-    }
-    let (mut fill, mut place, mut strides) = (Fill::Random, default.place, None);
+    let (mut dtype, mut fill, mut place, mut strides) = (None, None, None, None);
     while let Some(word) = words.next() {
-        match word {
-            "random" => fill = Fill::Random,
-            "range" => fill = Fill::Range,
-            "zeros" => fill = Fill::Value(0.0),
-            "ones" => fill = Fill::Value(1.0),
-            "cpu" => place = Place::Host,
+        let is_new = match word {
+            "random" => fill.replace(Fill::Random).is_none(),
+            "range" => fill.replace(Fill::Range).is_none(),
+            "zeros" => fill.replace(Fill::Value(0.0)).is_none(),
+            "ones" => fill.replace(Fill::Value(1.0)).is_none(),
+            "cpu" => place.replace(Place::Host).is_none(),
             "cuda" => {
-                let ordinal = words.peek().and_then(|word| word.parse::<i32>().ok());
+                let ordinal = words.peek().and_then(|word| word.parse::<i32>().ok()).filter(|ordinal| *ordinal >= 0);
                 if ordinal.is_some() {
                     words.next();
                 }
-                place = Place::Cuda { ordinal: ordinal.unwrap_or(0) };
+                place.replace(Place::Cuda { ordinal: ordinal.unwrap_or(0) }).is_none()
             }
-            _ => match (word.strip_prefix('='), word.strip_prefix("strides=")) {
-                (Some(number), _) => fill = Fill::Value(number.parse().map_err(|_| wrong("behind `=` stands a number"))?),
-                (_, Some(list)) => strides = Some(parse_extents(list)?),
+            _ => match (word.strip_prefix('='), word.strip_prefix("strides="), word.parse::<Dtype>()) {
+                (Some(number), ..) => {
+                    let number = parse_fraction(number).map_err(|why| wrong(&format!("`{word}`: {why}")))?;
+                    fill.replace(Fill::Value(number)).is_none()
+                }
+                (_, Some(list), _) => strides.replace(parse_extents(list)?).is_none(),
+                (.., Ok(named)) => dtype.replace(named).is_none(),
                 _ => {
                     return Err(wrong(&format!(
                         "`{word}` is neither a dtype, a device, `zeros`, `ones`, `range`, `random`, `=NUMBER` nor `strides=..`"
                     )));
                 }
             },
+        };
+        if !is_new {
+            return Err(wrong(&format!("`{word}` says again what was said before it")));
         }
     }
+    tensors.dtype |= dtype.is_none();
+    let (dtype, fill, place) = (dtype.unwrap_or(default.layout.dtype()), fill.unwrap_or_default(), place.unwrap_or(default.place));
     let layout = match strides {
         Some(strides) => Layout::strided(dtype, &shape, &strides),
         None => Layout::contiguous(dtype, &shape),
@@ -242,12 +288,13 @@ fn parse_tensor(text: &str, words: Option<&str>, defaults: &Defaults, position: 
 mod tests {
     use super::*;
 
-    fn defaults() -> Defaults {
-        Defaults { shapes: vec![vec![2, 3], vec![4]], dtypes: Vec::new(), place: Place::Host }
+    fn defaults(shapes: &[&[i64]]) -> Defaults {
+        Defaults { shapes: shapes.iter().map(|shape| shape.to_vec()).collect(), dtypes: Vec::new(), place: Place::Host }
     }
 
     fn shown(text: &str) -> String {
-        match parse_arguments(&[text.to_owned()], &defaults()) {
+        let defaults = if text == "tensor" { defaults(&[&[2, 3]]) } else { defaults(&[]) };
+        match parse_arguments(&[text.to_owned()], &defaults) {
             Ok(arguments) => arguments[0].to_string(),
             Err(error) => format!("{error}"),
         }
@@ -274,6 +321,11 @@ mod tests {
             ("tensor:2x2:strides=1x2", "float32[2x2] by 1x2"),
             ("tensor:2:int8:=7:cuda:1", "int8[2] on cuda:1"),
             ("tensor:2:cuda:ones", "float32[2] on cuda:0"),
+            ("tensor:2:ones:half", "float16[2]"),
+            ("tensor:4294967296x4294967296x0", "float32[4294967296x4294967296x0]"),
+            ("9223372036854775807", "9223372036854775807"),
+            ("float:9223372036854775808", "9.223372036854776e18"),
+            ("-inf", "-inf"),
         ] {
             assert_eq!(shown(text), read, "{text}");
         }
@@ -294,6 +346,18 @@ mod tests {
             ("device:xpu", "it must be `cpu`"),
             ("device:cuda:-1", "it must be `cpu`"),
             ("tensor:99999999999999x99999999999", "too large"),
+            ("tensor:2:cuda:-1", "`-1` is neither a dtype"),
+            ("tensor:4x8:float32:float16", "`float16` says again what was said before it"),
+            ("tensor:4x8:zeros:ones", "`ones` says again what"),
+            ("tensor:4x8:=1:random", "`random` says again what"),
+            ("tensor:4:cpu:cuda:1", "`cuda` says again what"),
+            ("tensor:4:strides=1:strides=1", "`strides=1` says again what"),
+            ("9223372036854775808", "whole numbers have 64 bits"),
+            ("-9223372036854775809", "whole numbers have 64 bits"),
+            ("1e400", "an infinity is written `inf`"),
+            ("float:-1e400", "an infinity is written `inf`"),
+            ("tensor:2:=1e400", "`=1e400`: it is larger than"),
+            ("tensor:2:=one", "`=one`: it must be a number"),
         ] {
             assert!(shown(text).contains(why), "{text}: {}", shown(text));
         }
@@ -302,10 +366,27 @@ mod tests {
     #[test]
     fn the_last_default_goes_on() {
         let texts = ["tensor", "1", "tensor", "tensor"].map(str::to_owned);
-        let arguments = parse_arguments(&texts, &defaults()).unwrap();
+        let arguments = parse_arguments(&texts, &defaults(&[&[2, 3], &[4]])).unwrap();
         let all: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         assert_eq!(all, ["float32[2x3]", "1", "float32[4]", "float32[4]"]);
         let none = Defaults { shapes: Vec::new(), dtypes: Vec::new(), place: Place::Host };
         assert_eq!(none.tensor(3).unwrap().layout.shape(), [8, 16]);
+    }
+    #[test]
+    fn nothing_is_said_of_no_tensor() {
+        let dtypes = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<Dtype>>();
+        let told = |texts: &[&str], shapes: &[&[i64]], names: &[&str]| {
+            let defaults = Defaults { dtypes: dtypes(names), ..defaults(shapes) };
+            let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            parse_arguments(&texts, &defaults).err().map(|error| error.to_string())
+        };
+        assert_eq!(told(&["tensor:4", "tensor"], &[&[1], &[2]], &["half", "int8"]), None);
+        assert_eq!(told(&["tensor:4", "tensor:2"], &[], &["half"]), None);
+        let left = |option: &str| Some(format!("`{option}`: there is no tensor that it could describe"));
+        assert_eq!(told(&["1", "tensor"], &[&[1], &[2, 3]], &[]), left("--shape 2x3"));
+        assert_eq!(told(&["1"], &[&[1]], &[]), left("--shape 1"));
+        assert_eq!(told(&["tensor:4"], &[&[1]], &["half"]), left("--shape 1"));
+        assert_eq!(told(&["tensor:4:int8"], &[], &["half"]), left("--dtype float16"));
+        assert_eq!(told(&["tensor"], &[], &["half", "bf16"]), left("--dtype bfloat16"));
     }
 }

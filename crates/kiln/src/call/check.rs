@@ -4,9 +4,9 @@ use std::path::Path;
 
 use kiln_ffi::Dtype;
 
-use super::argument::{Argument, Defaults, extents};
+use super::argument::{Argument, Defaults, Tensors, extents};
 use super::compare::{Tolerance, compare, numbers};
-use super::protocol::{Answer, Call, Request, WireArgument, WireReturned};
+use super::protocol::{Answer, Call, Request, WireArgument, WireReturned, place};
 use super::reference::{Expected, ExpectedReturn, ReferenceCall};
 use super::runtime::RuntimeFiles;
 use super::{CallError, Called, Ended, Kernel, Session, Signature};
@@ -88,10 +88,18 @@ impl Loadable {
             Ended::Raised { message, .. } => Signature::of_complaint(message),
             _ => None,
         };
-        let Some(signature) = stated.or(complained) else { return Ok(Asked::Called { called: Box::new(called), takes_none: false }) };
+        let Some(signature) = stated.or(complained) else {
+            let mut called = Box::new(called);
+            if called.began() && matches!(called.ended, Ended::TimedOut { .. }) {
+                // Who waits for another call would wonder.
+                called.doing = format!("`{function}`, called without arguments to learn what it takes,");
+            }
+            return Ok(Asked::Called { called, takes_none: false });
+        };
         if signature.parameters.is_empty() {
             return Ok(Asked::Called { called: Box::new(called), takes_none: true });
         }
+        defaults.describe(Tensors { count: signature.parameters.len(), shape: true, dtype: true })?;
         let mut arguments = Vec::new();
         for (position, kind) in signature.parameters.iter().enumerate() {
             if !Signature::is_tensor(kind) {
@@ -176,8 +184,10 @@ pub struct Results {
     pub tensors: Vec<TensorAfter>,
     /// What was returned, if that is a tensor.
     pub returned_tensor: Option<TensorAfter>,
-    /// What was returned otherwise; none for an object that Kiln cannot read.
+    /// What was returned otherwise; none for what Kiln cannot read.
     pub returned: Option<Argument>,
+    /// What was returned that Kiln cannot read, in words.
+    pub unread: Option<String>,
 }
 
 impl Results {
@@ -214,14 +224,23 @@ pub fn results(called: &Called, arguments: &[Argument]) -> Result<Results, CallE
             values: numbers(dtype, &called.elements(&after.file, dtype, tensor.layout.shape())?),
         });
     }
-    let mut returned_tensor = None;
+    let (mut returned_tensor, mut unread) = (None, None);
     let returned = match returned {
         WireReturned::None => Some(Argument::None),
         WireReturned::Bool(value) => Some(Argument::Bool(*value)),
         WireReturned::Int(value) => Some(Argument::Int(*value)),
         WireReturned::Float(bits) => Some(Argument::Float(f64::from_bits(*bits))),
         WireReturned::Str(text) => Some(Argument::Str(text.clone())),
-        WireReturned::Other(_) => None,
+        WireReturned::Dtype((code, bits, lanes)) => Some(Argument::Dtype(Dtype { code: *code, bits: *bits, lanes: *lanes })),
+        WireReturned::Device(wire) => Some(Argument::Device(place(*wire))),
+        WireReturned::OtherDevice(kind, ordinal) => {
+            unread = Some(format!("device {ordinal} of DLPack's type {kind}"));
+            None
+        }
+        WireReturned::Other(kind) => {
+            unread = Some(format!("an object of tvm-ffi's type {kind}"));
+            None
+        }
         WireReturned::Tensor { dtype: (code, bits, lanes), shape, file } => {
             let dtype = Dtype { code: *code, bits: *bits, lanes: *lanes };
             let values = numbers(dtype, &called.elements(file, dtype, shape)?);
@@ -229,7 +248,7 @@ pub fn results(called: &Called, arguments: &[Argument]) -> Result<Results, CallE
             None
         }
     };
-    Ok(Results { tensors, returned_tensor, returned })
+    Ok(Results { tensors, returned_tensor, returned, unread })
 }
 
 /// What one call of a project's references came to.
@@ -247,8 +266,25 @@ pub enum Verdict {
 /// that is this one.
 ///
 /// # Errors
-/// As [`Loadable::call`]. That the kernel does otherwise than expected is what comes back.
+/// As [`Loadable::call`]. That the kernel does otherwise than expected is what comes back, and so is that this one call cannot be made.
 pub fn reference(
+    kernel: &Loadable,
+    session: &Session<'_>,
+    wanted: &ReferenceCall,
+    other: &dyn Fn() -> Result<Option<Results>, CallError>,
+) -> Result<Verdict, CallError> {
+    let made = made(kernel, session, wanted, other);
+    // Other calls may well go.
+    match made {
+        Err(CallError::Reference { why, .. }) => Ok(Verdict::Otherwise(why)),
+        Err(error @ (CallError::NoFunction { .. } | CallError::Memory { .. } | CallError::Answers | CallError::Read { .. })) => {
+            Ok(Verdict::Otherwise(error.to_string()))
+        }
+        made => made,
+    }
+}
+
+fn made(
     kernel: &Loadable,
     session: &Session<'_>,
     wanted: &ReferenceCall,
@@ -286,7 +322,12 @@ pub fn reference(
                 Some(values) => differs(got, Some(&expected.shape), values, wanted.tolerance),
                 None => Some(format!("{} has elements of `{}`, which cannot be compared", got.name(), expected.dtype)),
             });
-            let value = expected.returned.clone().and_then(|value| returns(&results, &ExpectedReturn::Value(value), wanted.tolerance));
+            let value = match (&expected.returned, &results.returned) {
+                // Each has its own.
+                (Some(Argument::Device(_)), Some(Argument::Device(_))) => None,
+                (Some(value), _) => returns(&results, &ExpectedReturn::Value(value.clone()), wanted.tolerance),
+                (None, _) => expected.unread.as_ref().map(|what| format!("{what} was returned, which cannot be compared")),
+            };
             let kinds = (results.returned_tensor.is_some() != expected.returned_tensor.is_some())
                 .then(|| "one returned a tensor, and the other did not".to_owned());
             tensors.into_iter().next().or(value).or(kinds)
@@ -354,6 +395,6 @@ pub fn shown(results: &Results) -> String {
     match (&results.returned, &results.returned_tensor) {
         (Some(value), _) => value.to_string(),
         (None, Some(tensor)) => format!("{}[{}]", tensor.dtype, extents(&tensor.shape)),
-        (None, None) => "an object of another type".to_owned(),
+        (None, None) => results.unread.clone().unwrap_or_else(|| "an object of another type".to_owned()),
     }
 }

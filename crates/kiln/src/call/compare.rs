@@ -25,7 +25,8 @@ impl Tolerance {
         if got == expected || (got.is_nan() && expected.is_nan()) {
             return true;
         }
-        (got - expected).abs() <= self.absolute + self.relative * expected.abs()
+        // Near an infinity there is nothing, and as a part of one every difference would be small.
+        got.is_finite() && expected.is_finite() && (got - expected).abs() <= self.absolute + self.relative * expected.abs()
     }
 }
 
@@ -88,9 +89,14 @@ mod tests {
         for (got, expected) in
             [(f64::NAN, 1.0), (1.0, f64::NAN), (f64::INFINITY, 1.0), (1.0, f64::INFINITY), (f64::NEG_INFINITY, f64::INFINITY)]
         {
-            let allowed = compare(&[got], &[expected], Tolerance { absolute: 1e300, relative: 0.0 });
-            assert!(allowed.is_err(), "{got} for {expected}");
+            let default = Tolerance::of(Dtype::FLOAT32);
+            for tolerance in [default, Tolerance { absolute: 1e300, relative: 0.0 }, Tolerance { absolute: 0.0, relative: 1e300 }] {
+                assert!(compare(&[got], &[expected], tolerance).is_err(), "{got} for {expected}");
+                assert!(compare(&[-got], &[-expected], tolerance).is_err(), "{} for {}", -got, -expected);
+                assert_eq!(compare(&[expected, got], &[expected, got], tolerance), Ok(()));
+            }
         }
+        assert!(compare(&[f64::INFINITY], &[1e308], Tolerance { absolute: 0.0, relative: 1e3 }).is_err());
         assert_eq!(compare(&[], &[1.0], tolerance).unwrap_err(), "there are 0 elements, expected 1");
     }
 

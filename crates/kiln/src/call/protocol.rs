@@ -164,6 +164,12 @@ pub enum WireReturned {
     Float(u64),
     /// A text.
     Str(String),
+    /// An element type, by DLPack's code, bits and lanes.
+    Dtype((u8, u8, u16)),
+    /// A device.
+    Device(WirePlace),
+    /// A device of another kind, by DLPack's number, and which one.
+    OtherDevice(u32, i32),
     /// A tensor, whose elements are in a file.
     Tensor {
         /// DLPack's code, bits and lanes.

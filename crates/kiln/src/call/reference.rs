@@ -6,7 +6,7 @@
 //! | `function` | string | the function |
 //! | `inputs` | list | its arguments, in order: numbers, texts, truth values, and tables |
 //! | `expected` | list of tables | tensors after the call: `input` (an index), `values` (in the order of a contiguous tensor) |
-//! | `returns` | value or table | what it returns: a number, a text, a truth value, or a tensor by its `values` and, if wanted, its `shape` |
+//! | `returns` | value or table | what it returns: a number, a text, a truth value, or a table: `none = true`, a `dtype`, a `device`, or a tensor by its `values` and, if wanted, its `shape` |
 //! | `error` | string | it must raise an error whose message has this text |
 //! | `against` | string | the backend whose variant gives what is expected, of all tensors and of what is returned |
 //! | `tolerance` | table | `absolute` and `relative`, how far apart fractions may be; by default what the type's rounding comes to |
@@ -24,7 +24,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::CallError;
-use super::argument::{Argument, Fill, TensorArgument, parse_place};
+use super::argument::{Argument, Fill, TensorArgument, parse_fraction, parse_place};
 use super::compare::Tolerance;
 use super::fill::misfit;
 use crate::small_file;
@@ -194,7 +194,10 @@ fn parse_input(value: &Value<'_>, place: Place) -> Result<Argument, Fault> {
         return match (dtype, device) {
             (Some(dtype), None) if !others(&["strides", "fill", "values", "none"]) => Ok(Argument::Dtype(dtype)),
             (None, Some(device)) if !others(&["strides", "fill", "values", "none"]) => Ok(Argument::Device(device)),
-            (None, None) if others(&["none"]) && !others(&["strides", "fill", "values"]) => Ok(Argument::None),
+            (None, None) if !others(&["strides", "fill", "values"]) => match fields.get("none") {
+                Some(none) => nothing(none).map(|()| Argument::None),
+                None => Err((Some(value.span()), "a tensor needs a `shape`".to_owned())),
+            },
             _ => Err((Some(value.span()), "a tensor needs a `shape`".to_owned())),
         };
     };
@@ -224,9 +227,7 @@ fn parse_input(value: &Value<'_>, place: Place) -> Result<Argument, Fault> {
         },
         (None, Some(values)) => {
             let numbers = elements(values, "values", dtype)?;
-            if numbers.len() != layout.count() {
-                return Err((Some(values.span()), format!("there are {} values for {} elements", numbers.len(), layout.count())));
-            }
+            fit(values, &layout, &numbers)?;
             Fill::Values(numbers)
         }
         (Some(_), Some(values)) => return Err((Some(values.span()), "a tensor has `fill` or `values`, not both".to_owned())),
@@ -251,25 +252,52 @@ fn parse_expected(value: &Value<'_>, arguments: &[Argument]) -> Result<(usize, V
         return Err((Some(input.span()), format!("input {index} is no tensor of this call")));
     };
     let numbers = elements(values, "values", tensor.layout.dtype())?;
-    if numbers.len() != tensor.layout.count() {
-        return Err((Some(values.span()), format!("there are {} values for {} elements", numbers.len(), tensor.layout.count())));
-    }
+    fit(values, &tensor.layout, &numbers)?;
     Ok((position, numbers))
+}
+
+/// Sees that a tensor can have these elements.
+fn fit(value: &Value<'_>, layout: &Layout, numbers: &[f64]) -> Result<(), Fault> {
+    if numbers.len() != layout.count() {
+        return Err((Some(value.span()), format!("there are {} values for {} elements", numbers.len(), layout.count())));
+    }
+    // Of numbers that are none, each would differ from itself.
+    let bits: Vec<u64> = numbers.iter().map(|number| number.to_bits()).collect();
+    match layout.contradiction(&bits) {
+        None => Ok(()),
+        Some((one, other)) => {
+            let why = format!("elements {one} and {other} lie in the same place by the tensor's `strides`, and have different values");
+            Err((Some(value.span()), why))
+        }
+    }
+}
+
+/// Sees that it is `none = true`.
+fn nothing(value: &Value<'_>) -> Result<(), Fault> {
+    match value.get_ref() {
+        DeValue::Boolean(true) => Ok(()),
+        DeValue::Boolean(false) => Err((Some(value.span()), "`none` is always `true`".to_owned())),
+        _ => wrong(value, "none", "`true`"),
+    }
 }
 
 fn parse_returns(value: &Value<'_>) -> Result<ExpectedReturn, Fault> {
     if let Some(scalar) = scalar(value)? {
         return Ok(ExpectedReturn::Value(scalar));
     }
-    let fields = Fields::new(value, "what is returned", &["shape", "values", "none"])?;
-    match (fields.get("values"), fields.get("none")) {
-        (Some(values), None) => {
-            let shape = fields.get("shape").map(|shape| integers(shape, "shape")).transpose()?;
-            Ok(ExpectedReturn::Tensor { shape, values: numbers(values, "values")? })
+    let fields = Fields::new(value, "what is returned", &["shape", "values", "dtype", "device", "none"])?;
+    if let Some(values) = fields.get("values") {
+        if let Some(other) = ["dtype", "device", "none"].iter().find_map(|name| fields.get(name)) {
+            return Err((Some(other.span()), "of a returned tensor, `shape` and `values` are compared".to_owned()));
         }
-        (None, Some(_)) if fields.get("shape").is_none() => Ok(ExpectedReturn::Value(Argument::None)),
-        _ => Err((Some(value.span()), "a returned tensor needs `values`".to_owned())),
+        let shape = fields.get("shape").map(|shape| integers(shape, "shape")).transpose()?;
+        return Ok(ExpectedReturn::Tensor { shape, values: numbers(values, "values")? });
     }
+    if fields.get("shape").is_some() {
+        return Err((Some(value.span()), "a returned tensor needs `values`".to_owned()));
+    }
+    // What is no tensor is written as among the inputs.
+    parse_input(value, Place::Host).map(ExpectedReturn::Value)
 }
 
 fn parse_tolerance(value: &Value<'_>) -> Result<Tolerance, Fault> {
@@ -337,7 +365,7 @@ fn number(value: &Value<'_>, name: &str) -> Result<f64, Fault> {
             number if number.unsigned_abs() > 1 << 53 => Err((Some(value.span()), format!("`{name}` has a number beyond 2^53"))),
             number => Ok(number as f64),
         },
-        DeValue::Float(digits) => digits.as_str().parse().map_err(|_| (Some(value.span()), format!("`{name}` is no number"))),
+        DeValue::Float(digits) => parse_fraction(digits.as_str()).map_err(|why| (Some(value.span()), format!("`{name}`: {why}"))),
         _ => wrong(value, name, "a number"),
     }
 }
@@ -427,6 +455,16 @@ against = \"cpu\"
         assert_eq!(calls[0].tolerance, Some(Tolerance { absolute: 0.0, relative: 1e-3 }));
         assert_eq!(calls[1].expected, Expected::Error("must be".to_owned()));
         assert_eq!(calls[2].expected, Expected::Backend(BackendName::Cpu));
+        let shared = "[[call]]\nfunction = \"f\"\ninputs = [{ shape = [2, 2], strides = [0, 1], values = [1, nan, 1, nan] }]\n";
+        for (returns, value) in [
+            ("{ none = true }", Argument::None),
+            ("{ dtype = \"bf16\" }", Argument::Dtype("bfloat16".parse().unwrap())),
+            ("{ device = \"cuda:1\" }", Argument::Device(Place::Cuda { ordinal: 1 })),
+        ] {
+            let calls = parse(&format!("{shared}returns = {returns}\n"), Place::Host).unwrap();
+            let expected = Expected::Results { inputs: Vec::new(), returned: Some(ExpectedReturn::Value(value)) };
+            assert_eq!(calls[0].expected, expected, "{returns}");
+        }
     }
 
     #[test]
@@ -472,6 +510,22 @@ against = \"cpu\"
                 "line 3, column 53: `values` has a number beyond 2^53",
             ),
             ("[[call]]\nfunction = \"f\"\nreturns = { shape = [1] }", "a returned tensor needs `values`"),
+            ("[[call]]\nfunction = \"f\"\nreturns = { values = [1], none = true }", "of a returned tensor, `shape` and `values`"),
+            ("[[call]]\nfunction = \"f\"\nreturns = { dtype = \"half\", device = \"cpu\" }", "a tensor needs a `shape`"),
+            ("[[call]]\nfunction = \"f\"\nreturns = {}", "a tensor needs a `shape`"),
+            ("[[call]]\nfunction = \"f\"\nreturns = { none = false }", "line 3, column 20: `none` is always `true`"),
+            ("[[call]]\nfunction = \"f\"\nreturns = 1\ninputs = [{ none = false }]", "line 4, column 20: `none` is always `true`"),
+            ("[[call]]\nfunction = \"f\"\nreturns = { none = 1 }", "`none` must be `true`, not integer"),
+            ("[[call]]\nfunction = \"f\"\nreturns = 1e400", "`a number`: it is larger than numbers of 64 bits can be"),
+            ("[[call]]\nfunction = \"f\"\nreturns = { values = [-1e400] }", "`values`: it is larger than numbers of 64 bits can be"),
+            (
+                "[[call]]\nfunction = \"f\"\ninputs = [{ shape = [2, 2], strides = [0, 1], values = [1, 2, 3, 2] }]\nreturns = 1",
+                "line 3, column 56: elements 0 and 2 lie in the same place by the tensor's `strides`, and have different values",
+            ),
+            (
+                "[[call]]\nfunction = \"f\"\ninputs = [{ shape = [2], strides = [0] }]\nexpected = [{ input = 0, values = [1, 2] }]",
+                "line 4, column 35: elements 0 and 1 lie in the same place",
+            ),
             ("[[call]]\nfunction = \"f\"\nreturns = 1\ntolerance = { absolute = -1 }", "`absolute` is -1"),
             ("[[call]]\nfunction = \"f\"\nreturns = 1\ntolerance = { absolute = nan }", "`absolute` is NaN"),
             ("[[call]]\nfunction = \"f\"\nreturns = 1\ntolerance = { relative = inf }", "`relative` is inf"),

@@ -112,7 +112,9 @@ impl Called {
     /// # Errors
     /// When it cannot be read, or does not hold that.
     pub fn elements(&self, name: &str, dtype: Dtype, shape: &[i64]) -> Result<Vec<u8>, CallError> {
-        let count = shape.iter().try_fold(1_u64, |count, extent| count.checked_mul(u64::try_from(*extent).ok()?));
+        // The other extents may be any without one.
+        let extents = if shape.contains(&0) { &[0] } else { shape };
+        let count = extents.iter().try_fold(1_u64, |count, extent| count.checked_mul(u64::try_from(*extent).ok()?));
         let size = u64::try_from(dtype.size()).unwrap_or(u64::MAX);
         let bytes = count.and_then(|count| count.checked_mul(size)).ok_or(CallError::Answers)?;
         // As they are, and as numbers.
@@ -210,12 +212,16 @@ impl Session<'_> {
         }
         let ended = self.wait(&mut program);
         let status = ended.map_err(failed("wait for"))?;
-        let answers = answers(&dir.path().join(ANSWERS))?;
+        let (answers, all) = answers(&dir.path().join(ANSWERS));
         let ended = match (status, answers.last()) {
             (Err(ended), _) => ended,
             // What was said last, unless the process met its end otherwise afterwards.
             (Ok(status), last) => match (status.signal(), status.code(), last) {
                 (Some(signal), _, _) => Ended::Killed { signal },
+                _ if !all => {
+                    let doing = doing(&answers, &request.calls);
+                    Ended::Failed { message: format!("{doing} made the file of its results one that cannot be read") }
+                }
                 (_, Some(0), Some(Answer::Done)) => Ended::Done,
                 (_, _, Some(Answer::Raised { kind, message })) => Ended::Raised { kind: kind.clone(), message: message.clone() },
                 (_, _, Some(Answer::Failed { message })) => Ended::Failed { message: message.clone() },
@@ -256,16 +262,17 @@ fn is_frame(line: &str) -> bool {
     line.starts_with("File \"") && line.contains("\", line ") && line.contains(", in ")
 }
 
-/// The lines of answers. One that a crash cut off is none.
-fn answers(path: &Path) -> Result<Vec<Answer>, CallError> {
+/// The lines of answers, up to the first that is none, and whether that is all of them. One that a crash cut off is no line.
+fn answers(path: &Path) -> (Vec<Answer>, bool) {
     // The kernel may have made anything of it: a pipe, or more than fits into memory.
     let text = match small_file::read_text(path) {
         Ok(text) => text,
-        Err(cause) if cause.kind() == ErrorKind::NotFound => String::new(),
-        Err(_) => return Err(CallError::Answers),
+        Err(cause) => return (Vec::new(), cause.kind() == ErrorKind::NotFound),
     };
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().map(|line| serde_json::from_str(line).map_err(|_| CallError::Answers)).collect()
+    let answers: Vec<Answer> = whole.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
+    let all = answers.len() == whole.lines().count();
+    (answers, all)
 }
 
 /// What a worker was doing when it said the last thing.
@@ -332,17 +339,20 @@ mod tests {
     fn what_a_crash_cuts_off_is_no_answer() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("answers");
-        assert_eq!(answers(&path).unwrap(), []);
+        assert_eq!(answers(&path), (Vec::new(), true));
         // Whatever a kernel makes of them, nobody waits for it, and nobody runs out of memory.
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        assert!(matches!(answers(&path), Err(CallError::Answers)));
+        assert_eq!(answers(&path), (Vec::new(), false));
         fs::remove_file(&path).unwrap();
         File::create(&path).unwrap().set_len(20 << 30).unwrap();
-        assert!(matches!(answers(&path), Err(CallError::Answers)));
+        assert_eq!(answers(&path), (Vec::new(), false));
         fs::write(&path, "{\"event\":\"calling\",\"call\":0}\n{\"event\":\"ca").unwrap();
-        assert_eq!(answers(&path).unwrap(), [Answer::Calling { call: 0 }]);
+        let one = vec![Answer::Calling { call: 0 }];
+        assert_eq!(answers(&path), (one.clone(), true));
         fs::write(&path, "{\"event\":\"calling\",\"call\":0}\nnonsense\n{\"event\":\"done\"}\n").unwrap();
-        assert!(matches!(answers(&path), Err(CallError::Answers)));
+        assert_eq!(answers(&path), (one, false));
+        fs::write(&path, b"{\"event\":\"calling\",\"call\":0}\n\xff\n").unwrap();
+        assert_eq!(answers(&path), (Vec::new(), false));
     }
 
     #[test]

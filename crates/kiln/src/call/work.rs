@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use kiln_ffi::{Cuda, FfiError, Function, Layout, Module, Place, Returned, Runtim
 
 use super::argument::{Argument, Fill, TensorArgument};
 use super::fill;
-use super::protocol::{ANSWERS, After, Answer, Call, Described, Request, WireReturned};
+use super::protocol::{ANSWERS, After, Answer, Call, Described, Request, WireReturned, wire_place};
 
 /// Samples of a timed call are at least this long, so that the clock does not count.
 const SAMPLE: Duration = Duration::from_millis(1);
@@ -25,7 +26,7 @@ const FEWEST: usize = 5;
 pub fn work(request: &Request, dir: &Path) -> io::Result<bool> {
     // A kernel may go to another directory.
     let dir = std::path::absolute(dir)?;
-    let answers = Answers { file: File::options().create(true).append(true).open(dir.join(ANSWERS))?, dir: dir.clone() };
+    let answers = Answers { dir: dir.clone() };
     // What a kernel throws past the runtime, or when it is loaded, is told in its own words.
     match kiln_ffi::uncaught(|| answers.all(request)).unwrap_or_else(|error| Err(error.into())) {
         Ok(()) => answers.say(&Answer::Done).map(|()| true),
@@ -81,8 +82,8 @@ impl From<FfiError> for Ended {
     }
 }
 
+/// The answers, in a file that is open only while one is written: a kernel may write into whatever is open, or close it.
 struct Answers {
-    file: File,
     dir: PathBuf,
 }
 
@@ -91,7 +92,9 @@ impl Answers {
     fn say(&self, answer: &Answer) -> io::Result<()> {
         let mut line = serde_json::to_vec(answer).map_err(io::Error::other)?;
         line.push(b'\n');
-        (&self.file).write_all(&line)
+        // Not even if the kernel has put a pipe there is anybody waited for.
+        let at_once = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+        File::options().create(true).append(true).custom_flags(at_once).open(self.dir.join(ANSWERS))?.write_all(&line)
     }
 
     fn fail<T>(&self, message: String) -> Result<T, Ended> {
@@ -115,6 +118,7 @@ impl Answers {
             }
             functions.push(Described { name: name.clone(), metadata: module.metadata(name)? });
         }
+        runtime.let_crashes_end();
         self.say(&Answer::Loaded { version: runtime.version(), functions })?;
         for (index, call) in request.calls.iter().enumerate() {
             self.call(&runtime, &module, index, call)?;
@@ -169,6 +173,12 @@ impl Answers {
         };
         let tensor = Tensor::new(runtime, wanted.layout.clone(), wanted.place)?;
         tensor.fill(&before)?;
+        if wanted.layout.is_contiguous() {
+            return Ok(Made { tensor, before });
+        }
+        // Where several elements are one, that holds what came last.
+        drop(before);
+        let before = tensor.elements()?;
         Ok(Made { tensor, before })
     }
 
@@ -179,6 +189,9 @@ impl Answers {
             Returned::Int(value) => WireReturned::Int(value),
             Returned::Float(value) => WireReturned::Float(value.to_bits()),
             Returned::Str(text) => WireReturned::Str(text),
+            Returned::Dtype(dtype) => WireReturned::Dtype((dtype.code, dtype.bits, dtype.lanes)),
+            Returned::Device(place) => WireReturned::Device(wire_place(place)),
+            Returned::OtherDevice { device_type, ordinal } => WireReturned::OtherDevice(device_type, ordinal),
             Returned::Other(index) => WireReturned::Other(index),
             Returned::Tensor(tensor) => {
                 let file = format!("call{index}-returned.bin");

@@ -1,6 +1,8 @@
 // Functions that behave, and functions that do not.
 
+#include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/dtype.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -148,6 +151,43 @@ int64_t beyond(TensorView out) {
   return (int64_t{1} << 53) + 1;
 }
 
+void half(TensorView out) {
+  for (int64_t i = 0; i < count(out); ++i) static_cast<float*>(out.data_ptr())[i] = 0.5f;
+}
+
+double number() { return 0.5; }
+
+int64_t numel(TensorView in) { return count(in); }
+
+DLDataType dtype_of(TensorView in) { return in.dtype(); }
+
+DLDevice device_of(TensorView in) { return in.device(); }
+
+DLDevice pinned() { return DLDevice{kDLCUDAHost, 2}; }
+
+tvm::ffi::Array<int64_t> numbers() { return {1, 2}; }
+
+// Crashes in the allocator, while that keeps everybody else out.
+void frees(TensorView in) { std::free(in.data_ptr()); }
+
+void closes(TensorView out) {
+  for (int file = 0; file < 256; ++file) close(file);
+  half(out);
+}
+
+// Writes into whatever is open, and, if so wanted, into the file in the directory that is the last argument of this process.
+void scribbles(TensorView, bool finds) {
+  for (int file = 3; file < 64; ++file) {
+    ssize_t ignored = write(file, "scribble scribble scribble\n", 27);
+    static_cast<void>(ignored);
+  }
+  if (!finds) return;
+  std::ifstream arguments("/proc/self/cmdline");
+  std::string dir, argument;
+  while (std::getline(arguments, argument, '\0')) dir = argument;
+  std::ofstream(dir + "/answers.jsonl", std::ios::app) << "scribble\n";
+}
+
 }  // namespace
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(relu, relu);
@@ -168,6 +208,16 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(killed, killed);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(goes_elsewhere, goes_elsewhere);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(class, class_of);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(beyond, beyond);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(half, half);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(number, number);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(numel, numel);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(dtype_of, dtype_of);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(device_of, device_of);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(pinned, pinned);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(numbers, numbers);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(frees, frees);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(closes, closes);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(scribbles, scribbles);
 
 // By hand: a code, and no error.
 extern "C" __attribute__((visibility("default"))) int __tvm_ffi_says_nothing(void*, const TVMFFIAny*, int32_t, TVMFFIAny*) { return -1; }
@@ -175,6 +225,8 @@ extern "C" __attribute__((visibility("default"))) int __tvm_ffi_says_nothing(voi
 extern "C" __attribute__((visibility("default"))) int __tvm_ffi_hangs_without(void*, const TVMFFIAny*, int32_t, TVMFFIAny*) {
   for (;;) pause();
 }
+
+extern "C" __attribute__((visibility("default"))) int __tvm_ffi_seven(void*, const TVMFFIAny*, int32_t, TVMFFIAny*) { return 7; }
 
 // By hand too, and without a look at how many arguments there are.
 extern "C" __attribute__((visibility("default"))) int __tvm_ffi_crashes_without(void*, const TVMFFIAny*, int32_t count, TVMFFIAny*) {

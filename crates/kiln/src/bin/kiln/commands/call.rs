@@ -247,7 +247,9 @@ impl Context<'_> {
             }
         };
         let call = written(function, &arguments);
-        let results = results(&called, &arguments)?;
+        // Of what cannot be read, programs are told too.
+        let report = |error: &CallError| self.report_problem(&error.to_string(), &called.ended, Some((function, &arguments)));
+        let results = results(&called, &arguments).inspect_err(report)?;
         match self.args.format {
             ReportFormat::Human => {
                 let tensors = results.tensors.iter().chain(&results.returned_tensor);
@@ -268,15 +270,21 @@ impl Context<'_> {
         if called.ended == Ended::Interrupted {
             return Some(interrupted());
         }
-        if self.args.format == ReportFormat::Json {
-            let (function, arguments) = call.map(|(function, arguments)| (function, texts(arguments))).unzip();
-            let object = json!({
-                "kernel": self.name(), "runtime": self.kernel.runtime.name, "function": function, "arguments": arguments,
-                "problem": problem, "ended": ended_json(&called.ended),
-            });
-            self.printer.stdout(|out| pretty(out, &object));
-        }
+        self.report_problem(&problem, &called.ended, call);
         Some(Failure::new("call", problem))
+    }
+
+    /// The report of a call that failed, for programs.
+    fn report_problem(&self, problem: &str, ended: &Ended, call: Option<(&str, &[Argument])>) {
+        if self.args.format != ReportFormat::Json {
+            return;
+        }
+        let (function, arguments) = call.map(|(function, arguments)| (function, texts(arguments))).unzip();
+        let object = json!({
+            "kernel": self.name(), "runtime": self.kernel.runtime.name, "function": function, "arguments": arguments,
+            "problem": problem, "ended": ended_json(ended),
+        });
+        self.printer.stdout(|out| pretty(out, &object));
     }
 
     /// The arguments as given, else a tensor for each parameter.
@@ -292,6 +300,9 @@ impl Context<'_> {
     fn called_without(&self, function: &str, called: &Called, takes_none: bool) -> Result<(), Failure> {
         const HINT: &str = "it was called without arguments, for nothing says what it takes: name them in order with `--arg`, such as `--arg tensor:4x8 --arg 1e-5`";
         if let Some(failure) = self.failed(called, Some((function, &[]))) {
+            if !takes_none && called.began() && matches!(called.ended, Ended::TimedOut { .. }) {
+                return Err(failure.hint("`--arg` names its arguments in order, `--timeout` gives it more time"));
+            }
             // Others would have failed with any arguments.
             let may_be_for_want = match called.ended {
                 Ended::Raised { .. } => called.began(),
@@ -364,10 +375,11 @@ impl Context<'_> {
             other => other.clone(),
         };
         let arguments: Vec<Argument> = call.arguments.iter().map(moved).collect();
-        let called = kernel.call(self.session, &call.function, &arguments, None)?;
+        let nothing = |why: String| refused(format!("the variant for {backend} gives nothing to compare with: {why}"));
+        let called = kernel.call(self.session, &call.function, &arguments, None).map_err(|error| nothing(error.to_string()))?;
         match called.problem() {
-            None => results(&called, &arguments).map(Some),
-            Some(problem) => Err(refused(format!("the variant for {backend} gives nothing to compare with: {problem}"))),
+            None => results(&called, &arguments).map(Some).map_err(|error| nothing(error.to_string())),
+            Some(problem) => Err(nothing(problem)),
         }
     }
 
@@ -451,6 +463,7 @@ impl Context<'_> {
             (Some(Argument::Float(value)), _) if !value.is_finite() => json!(value.to_string()),
             (Some(Argument::Float(value)), _) => json!(value),
             (Some(Argument::Str(text)), _) => json!(text),
+            (Some(other @ (Argument::Dtype(_) | Argument::Device(_))), _) => json!(other.to_string()),
             _ => Value::Null,
         };
         json!({
