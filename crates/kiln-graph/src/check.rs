@@ -15,6 +15,8 @@ pub(crate) trait Now {
     fn stat(&self, place: &Place) -> Option<Stat>;
     /// What has appeared in a directory that is watched.
     fn appeared(&self, watch: &Watch) -> Option<Vec<u8>>;
+    /// What the user calls a place.
+    fn name(&self, place: &Place) -> String;
     /// Where an output is.
     fn output_path(&self, output: &OutputRef) -> std::path::PathBuf;
 }
@@ -45,26 +47,15 @@ pub(crate) fn judge(id: &StepId, step: &Step, record: Option<&Record>, now: &imp
         outputs: Vec::with_capacity(record.outputs.len()),
     };
 
+    let mut changes = Changes::default();
     for entry in &record.inputs {
-        let content = by_stamp(entry, now).unwrap_or_else(|| now.content(&entry.place));
-        if !content.state.matches(&entry.state) {
-            let input = entry.place.to_string();
-            let was_there = matches!(entry.state, State::File(_) | State::Unknown);
-            return Verdict::Dirty(match content.state {
-                _ if entry.state == State::Absent => Reason::InputAppeared { input },
-                State::Absent if was_there => Reason::InputMissing { input },
-                _ => Reason::InputChanged { input },
-            });
-        }
+        let content = current(entry, now);
+        changes.input(entry, &content, now);
         refreshed.inputs.push(Entry::new(entry.place.clone(), &content));
     }
-
-    for watch in &record.watches {
-        if let Some(name) = now.appeared(watch) {
-            let name = String::from_utf8_lossy(&name).into_owned();
-            let input = if name.is_empty() { watch.dir.to_string() } else { format!("{}/{name}", watch.dir) };
-            return Verdict::Dirty(Reason::InputAppeared { input: input.replace(":/", ":") });
-        }
+    changes.appeared(&record.watches, now);
+    if let Some(reason) = changes.into_reason() {
+        return Verdict::Dirty(reason);
     }
 
     let mut product = Vec::with_capacity(record.outputs.len());
@@ -86,6 +77,79 @@ pub(crate) fn judge(id: &StepId, step: &Step, record: Option<&Record>, now: &imp
     }
     let refreshed = (refreshed != *record).then_some(refreshed);
     Verdict::UpToDate { product, refreshed }
+}
+
+/// How many inputs that changed are named.
+const NAMED: usize = 4;
+
+/// What differs from what a run read, and is not read for that.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    reasons: Vec<Reason>,
+    more: usize,
+}
+
+impl Changes {
+    /// What differs from what `record` says. `place_now` says what is read now in place of what was read then, if anything is.
+    pub(crate) fn since(record: &Record, now: &impl Now, place_now: impl Fn(&Place) -> Option<Place>) -> Self {
+        let mut changes = Self::default();
+        for entry in &record.inputs {
+            let Some(place) = place_now(&entry.place) else { continue };
+            let entry = Entry { place, ..entry.clone() };
+            let content = current(&entry, now);
+            changes.input(&entry, &content, now);
+        }
+        changes.appeared(&record.watches, now);
+        changes
+    }
+
+    /// Adds something else that differs.
+    pub(crate) fn add(&mut self, reason: Reason) {
+        self.reasons.push(reason);
+    }
+
+    /// The one reason, or all of them as one; nothing where nothing differs.
+    pub(crate) fn into_reason(mut self) -> Option<Reason> {
+        match (self.reasons.len(), self.more) {
+            (0 | 1, 0) => self.reasons.pop(),
+            (_, more) => Some(Reason::Several { reasons: self.reasons, more }),
+        }
+    }
+
+    fn input(&mut self, entry: &Entry, content: &Content, now: &impl Now) {
+        if content.state.matches(&entry.state) {
+            return;
+        }
+        let input = now.name(&entry.place);
+        self.name(match (entry.state, content.state) {
+            (State::Absent, _) => Reason::InputAppeared { input },
+            (_, State::Absent) => Reason::InputMissing { input },
+            (State::Unknown, _) => Reason::InputUnknown { input },
+            _ => Reason::InputChanged { input },
+        });
+    }
+
+    fn appeared(&mut self, watches: &[Watch], now: &impl Now) {
+        for watch in watches {
+            if let Some(name) = now.appeared(watch) {
+                let (dir, name) = (now.name(&watch.dir), String::from_utf8_lossy(&name).into_owned());
+                let input = if name.is_empty() { dir } else { format!("{dir}/{name}") };
+                self.name(Reason::InputAppeared { input: input.replace(":/", ":") });
+            }
+        }
+    }
+
+    fn name(&mut self, reason: Reason) {
+        if self.reasons.contains(&reason) {
+            return;
+        }
+        if self.reasons.len() < NAMED { self.reasons.push(reason) } else { self.more += 1 }
+    }
+}
+
+/// What an input is now.
+fn current(entry: &Entry, now: &impl Now) -> Content {
+    by_stamp(entry, now).unwrap_or_else(|| now.content(&entry.place))
 }
 
 /// What an input is, if that can be told without reading it.

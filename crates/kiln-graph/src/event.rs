@@ -21,8 +21,22 @@ pub enum Reason {
         /// What is gone.
         removed: Vec<String>,
     },
+    /// The steps that it needs are other ones than when the step of this name last ran for these targets.
+    NeedsChanged,
+    /// More than one thing differs.
+    Several {
+        /// The first of them, each a reason by itself.
+        reasons: Vec<Reason>,
+        /// How many inputs differ besides.
+        more: usize,
+    },
     /// The content of an input differs from what the last run read.
     InputChanged {
+        /// The input, as `root:path`, or as `{label}/name` for what another step makes.
+        input: String,
+    },
+    /// What the last run read of an input is not known: it changed or appeared meanwhile, or only the program knows.
+    InputUnknown {
         /// The input, as `root:path`.
         input: String,
     },
@@ -59,6 +73,10 @@ pub enum Origin {
         /// That step.
         #[serde(serialize_with = "as_text")]
         step: StepId,
+        /// Its label.
+        label: String,
+        /// The first target that needs it.
+        target: String,
     },
 }
 
@@ -107,7 +125,7 @@ pub enum Failure {
     },
     /// The program read an output of a step that it does not need, by its depfile: what it read depends on chance.
     UndeclaredInput {
-        /// The file, as `step id/name`.
+        /// The file, as `{label}/name`.
         input: String,
     },
     /// Files of the work directory could not be read or written (a full disk, say).
@@ -172,6 +190,13 @@ pub enum Event {
     CacheDamaged {
         /// The files.
         files: Vec<PathBuf>,
+    },
+    /// The action cache cannot be read or written to (a full disk, say): steps run as without one. Told once a run.
+    CacheUnusable {
+        /// Its directory.
+        directory: PathBuf,
+        /// What could not be done, and why.
+        message: String,
     },
     /// A step starts to run.
     StepStarted {

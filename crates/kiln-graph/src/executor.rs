@@ -107,6 +107,7 @@ impl<'a> Executor<'a> {
         }
         pool.work();
         run.reuse.finish();
+        pool.tell_of_cache();
         let took = run.took();
         if !took.is_empty()
             && let Err(error) = history.save(&took, &self.work_dir.durations_path(), self.work_dir)
@@ -248,6 +249,7 @@ impl Pool<'_> {
         if !files.is_empty() {
             lock(&self.observer)(&Event::CacheDamaged { files });
         }
+        self.tell_of_cache();
         let (event, state) = match settled {
             Settled::Waits(other) => {
                 lock(&self.schedule).put_back(index, other);
@@ -281,6 +283,12 @@ impl Pool<'_> {
         drop(schedule);
         self.report(*observer, &consequences);
         self.changed.notify_all();
+    }
+
+    fn tell_of_cache(&self) {
+        if let Some(event) = self.run.reuse.take_unusable() {
+            lock(&self.observer)(&event);
+        }
     }
 
     /// Lets nothing start any more.

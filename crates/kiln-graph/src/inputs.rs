@@ -90,7 +90,7 @@ impl Run<'_> {
                 Found::Output { step, name } => {
                     let output = OutputRef { step, name };
                     if !self.may_read(node, &output) {
-                        return Err(Failure::UndeclaredInput { input: Place::Output(output).to_string() });
+                        return Err(Failure::UndeclaredInput { input: self.name(&Place::Output(output)) });
                     }
                     discovered.judged.insert(Place::Output(output.clone()));
                     discovered.read.push(ReadFile { place: Place::Output(output), immutable: false });

@@ -98,7 +98,7 @@ impl Graph {
                 id: node.id.to_string(),
                 verb: node.step.verb,
                 label: node.step.label.clone(),
-                action: action(&node.step.action),
+                action: action(&node.step.action, &StepId::to_string),
                 inputs: inputs(&node.step),
                 outputs: node.step.outputs.clone(),
                 needs: self.dependencies(&node.id).map(StepId::to_string).collect(),
@@ -109,15 +109,16 @@ impl Graph {
     }
 }
 
-pub(crate) fn action(action: &Action) -> PlanAction {
+/// What a step does. `named` names other steps.
+pub(crate) fn action(action: &Action, named: &dyn Fn(&StepId) -> String) -> PlanAction {
     match action {
         Action::Run(program) => PlanAction::Run {
             program: program.path.display().to_string(),
             tool: program.tool.to_string(),
-            argv: program.launcher.iter().map(|path| name(path)).chain(argv(&program.path, program.args.iter())).collect(),
+            argv: program.launcher.iter().map(|path| name(path)).chain(argv(&program.path, program.args.iter(), named)).collect(),
             cwd: path(&program.cwd),
-            env: program.env.iter().map(|(name, value)| format!("{name}={}", arg(value))).collect(),
-            then: program.then.iter().map(|call| argv(&call.path, call.args.iter())).collect(),
+            env: program.env.iter().map(|(name, value)| format!("{name}={}", arg(value, named))).collect(),
+            then: program.then.iter().map(|call| argv(&call.path, call.args.iter(), named)).collect(),
         },
         Action::Builtin(builtin) => PlanAction::Builtin { name: builtin.name, version: builtin.version },
     }
@@ -127,8 +128,8 @@ fn name(program: &Path) -> String {
     program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
 }
 
-fn argv<'a>(program: &Path, args: impl Iterator<Item = &'a Arg>) -> Vec<String> {
-    std::iter::once(name(program)).chain(args.map(arg)).collect()
+fn argv<'a>(program: &Path, args: impl Iterator<Item = &'a Arg>, named: &dyn Fn(&StepId) -> String) -> Vec<String> {
+    std::iter::once(name(program)).chain(args.map(|word| arg(word, named))).collect()
 }
 
 fn inputs(step: &crate::step::Step) -> Vec<String> {
@@ -146,14 +147,15 @@ fn inputs(step: &crate::step::Step) -> Vec<String> {
     declared.chain(mentioned).filter(|name| seen.insert(name.clone())).collect()
 }
 
-fn arg(arg: &Arg) -> String {
+/// An argument as text. `named` names other steps.
+pub(crate) fn arg(arg: &Arg, named: &dyn Fn(&StepId) -> String) -> String {
     arg.0.iter().fold(String::new(), |text, piece| {
         text + &match piece {
             Piece::Text(text) => text.clone(),
             Piece::Path(file) => path(file),
             Piece::Own(name) | Piece::Scratch(name) => format!("{{out}}/{name}"),
-            Piece::Output(file) => output(file),
-            Piece::OutputDir(id) => format!("{{{id}}}"),
+            Piece::Output(file) => format!("{{{}}}/{}", named(&file.step), file.name),
+            Piece::OutputDir(id) => format!("{{{}}}", named(id)),
             Piece::WorkDir => "{work}".to_owned(),
             Piece::Scope(_) => String::new(),
         }

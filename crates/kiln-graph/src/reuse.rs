@@ -6,13 +6,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cache::{ActionCache, Damage, InputSet, Kept, Manifest, ResultEntry};
 use crate::check::Now;
 use crate::content::State;
-use crate::event::Origin;
+use crate::event::{Event, Origin};
 use crate::fingerprint::{Key, action_key, made_by, scoped_digest, slots};
 use crate::graph::Node;
 use crate::place::Place;
@@ -35,6 +35,9 @@ pub(crate) struct Reuse {
     groups: Mutex<HashMap<Key, Group>>,
     written: AtomicU64,
     damaged: Mutex<Vec<PathBuf>>,
+    /// Why the cache cannot be used, as far as it was not told.
+    unusable: OnceLock<String>,
+    told: AtomicBool,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +90,13 @@ pub(crate) enum Look {
     WaitFor(usize),
 }
 
+impl Found {
+    /// For each slot of the step, whether its arguments count.
+    pub(crate) fn counts(&self) -> Vec<bool> {
+        self.set.slots.iter().map(|(_, counts)| *counts).collect()
+    }
+}
+
 impl Reuse {
     pub(crate) fn new(cache: Option<ActionCache>) -> Self {
         Self { cache, ..Self::default() }
@@ -103,8 +113,20 @@ impl Reuse {
         if let (Some(cache), 1..) = (&self.cache, written)
             && let Err(error) = cache.account(written)
         {
-            tracing::warn!("cannot keep `{}` within its size: {error}", cache.dir().display());
+            self.failed("be kept within its size", &error);
         }
+    }
+
+    /// That the cache cannot be used, the first time that this is asked after it was found.
+    pub(crate) fn take_unusable(&self) -> Option<Event> {
+        let (cache, message) = self.cache.as_ref().zip(self.unusable.get())?;
+        let told = self.told.swap(true, Ordering::SeqCst);
+        (!told).then(|| Event::CacheUnusable { directory: cache.dir().to_owned(), message: message.clone() })
+    }
+
+    fn failed(&self, what: &str, error: &io::Error) {
+        tracing::debug!("the cache cannot {what}: {error}");
+        let _known = self.unusable.set(format!("cannot {what}: {error}"));
     }
 
     /// The value of a look into the cache. What cannot be used is no reason to stop.
@@ -113,7 +135,7 @@ impl Reuse {
             Ok(found) => return Some(found),
             Err(Damage::Missing) => {}
             Err(Damage::Damaged(path)) => lock(&self.damaged).push(path),
-            Err(Damage::Io(error)) => tracing::debug!("cannot use the cache: {error}"),
+            Err(Damage::Io(error)) => self.failed("be read", &error),
         }
         None
     }
@@ -178,8 +200,13 @@ impl Run<'_> {
         let memos = lock(&self.reuse.memo).get(&step.key).cloned().unwrap_or_default();
         memos.into_iter().find_map(|memo| {
             let (inputs, result) = self.result_key(node, step, &memo.set)?;
-            let origin = Origin::Step { step: self.graph.nodes().get(memo.index)?.id.clone() };
-            (result == memo.result).then_some(Found { origin, from: Source::Step(memo.index), set: memo.set, result, inputs })
+            if result != memo.result {
+                return None;
+            }
+            let other = self.graph.nodes().get(memo.index)?;
+            let target = self.first_target(memo.index).to_owned();
+            let origin = Origin::Step { step: other.id.clone(), label: other.step.label.clone(), target };
+            Some(Found { origin, from: Source::Step(memo.index), set: memo.set, result, inputs })
         })
     }
 
@@ -356,7 +383,7 @@ impl Run<'_> {
                 Ok(written) => {
                     self.reuse.written.fetch_add(written, Ordering::SeqCst);
                 }
-                Err(error) => tracing::warn!("cannot keep a result in `{}`: {error}", cache.dir().display()),
+                Err(error) => self.reuse.failed("be written to", &error),
             }
         }
     }
@@ -378,6 +405,7 @@ impl Run<'_> {
         if outputs.iter().map(|kept| kept.size).sum::<u64>() > cache.limit() / 4 {
             return Ok(0);
         }
+        let _writing = cache.writing()?;
         let mut written = 0;
         for kept in &outputs {
             written += cache.copy_in(kept, &dir.join(&kept.name))?;

@@ -103,6 +103,8 @@ pub(crate) struct Ran {
     pub(crate) duration: Duration,
     /// Processor time of its programs.
     pub(crate) cpu: Duration,
+    /// For each slot of the step, whether its arguments made a difference; empty where that was not looked at.
+    pub(crate) counts: Vec<bool>,
 }
 
 impl Ran {
@@ -188,7 +190,7 @@ impl<'a> Run<'a> {
                 Look::Nothing => {}
                 Look::Found(found) => match self.restore(index, &found) {
                     Ok(Some(output)) => {
-                        self.keep_last(index, node);
+                        self.keep_last(index, node, &found.counts());
                         return Settled::Restored { reason, origin: found.origin, output };
                     }
                     Ok(None) => {}
@@ -204,6 +206,7 @@ impl<'a> Run<'a> {
             output: Vec::new(),
             duration: Duration::ZERO,
             cpu: Duration::ZERO,
+            counts: Vec::new(),
         };
         let permit = self.memory.enter(self.expected_mib(node, record, cacheable.as_ref()), self.interrupt);
         if let Some(permit) = permit.and_then(|permit| Some((permit, self.token(node)?))) {
@@ -224,7 +227,7 @@ impl<'a> Run<'a> {
             self.ran(step);
         }
         if ran.result.is_ok() {
-            self.keep_last(index, node);
+            self.keep_last(index, node, &ran.counts);
         }
         Settled::Ran(ran)
     }
@@ -309,6 +312,7 @@ impl<'a> Run<'a> {
             let read: Vec<Place> = discovered.read.into_iter().map(|file| file.place).collect();
             let counts = self.counts(node, step, &read, &asked.words, asked.in_riddles);
             self.keep(index, step, &record, &asked.watches, &counts, &ran.output);
+            ran.counts = counts;
         }
         Ok(())
     }
@@ -363,6 +367,13 @@ impl Now for Run<'_> {
 
     fn output_path(&self, output: &OutputRef) -> PathBuf {
         self.work_dir.output_path(output)
+    }
+
+    fn name(&self, place: &Place) -> String {
+        match place {
+            Place::Output(output) => format!("{{{}}}/{}", self.step_name(&output.step), output.name),
+            _ => place.to_string(),
+        }
     }
 }
 

@@ -298,7 +298,7 @@ fn one_run_compiles_once_what_differs_in_nothing_that_counts() {
             .steps()
             .iter()
             .filter_map(|step| match &step.state {
-                kiln_graph::StepState::Restored(Origin::Step { step }) => Some(step.as_str()),
+                kiln_graph::StepState::Restored(Origin::Step { step, .. }) => Some(step.as_str()),
                 _ => None,
             })
             .collect();
@@ -404,4 +404,23 @@ fn an_unusable_cache_stops_nothing() {
     assert_eq!(none.stats().unwrap().bytes(), 0);
     assert_eq!(none.verify().unwrap().sound, 0);
     assert!(!tree.path("nothing").exists(), "asking makes nothing");
+}
+
+#[test]
+fn a_cache_that_cannot_be_used_is_told_once_and_stops_nothing() {
+    for part in ["", "manifests", "tmp", "size"] {
+        let cache = Cache::new();
+        let tree = Tree::new();
+        let broken = cache.get().dir().join(part);
+        fs::create_dir_all(broken.parent().unwrap()).unwrap();
+        match part {
+            "size" => fs::create_dir(&broken).unwrap(),
+            _ => fs::write(broken.components().collect::<PathBuf>(), "").unwrap(),
+        }
+        let report = cache.run(&tree);
+        assert!(report.outcome.is_ok(), "{part}");
+        let told: Vec<&Event> = report.events.iter().filter(|event| matches!(event, Event::CacheUnusable { .. })).collect();
+        assert_eq!(told.len(), 1, "{part}: {told:?}");
+        tree.assert_settled();
+    }
 }

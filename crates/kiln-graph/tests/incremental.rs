@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use common::project::path;
 use common::{Tree, app, args, config};
-use kiln_graph::{Action, Arg, Input, OutputRef, PathRef, Piece, Reason, RootBinding, RootKind, RootName, StepId, write_file};
+use kiln_graph::{
+    Action, Arg, Graph, Input, OutputRef, PathRef, Piece, Reason, RootBinding, RootKind, RootName, Scope, StepId, write_file,
+};
 
 fn changed(label: &str, input: impl Into<String>) -> (String, Reason) {
     (label.to_owned(), Reason::InputChanged { input: input.into() })
@@ -56,8 +58,7 @@ fn an_edit_runs_one_step_and_what_needs_it() {
     tree.run();
     tree.write("src/a.c", "#include one.h\nA\n");
     let edited = tree.run();
-    let object = object(&tree, "a.c");
-    assert_eq!(edited.reasons(), [changed("a.c", "project:src/a.c"), changed("app", format!("{}/a.c.o", object.step))]);
+    assert_eq!(edited.reasons(), [changed("a.c", "project:src/a.c"), changed("app", "{a.c}/a.c.o")]);
     assert_eq!(edited.started, ["a.c", "a.c.o"]);
     tree.assert_settled();
 }
@@ -225,7 +226,8 @@ fn a_change_that_is_undone_while_the_step_runs_is_noticed_once() {
     tree.write("include/one.h", "one\n");
     let source = fs::read_to_string(tree.path("src/a.c")).unwrap();
     let reasons = tree.run_graph(&tree.project.graph(), config(1)).reasons();
-    assert!(reasons.contains(&changed("a.c", "project:include/one.h")), "{reasons:?}");
+    let unknown = Reason::InputUnknown { input: "project:include/one.h".to_owned() };
+    assert!(reasons.contains(&("a.c".to_owned(), unknown)), "{reasons:?}");
     assert_eq!(fs::read_to_string(tree.path("src/a.c")).unwrap(), source);
 }
 
@@ -448,4 +450,105 @@ fn what_is_different_about_a_step_is_said() {
     assert_eq!(build("1", "y"), [Reason::ArgumentsChanged { added: vec!["y".to_owned()], removed: vec!["x".to_owned()] }]);
     assert_eq!(build("2", "y"), [Reason::ToolChanged]);
     assert_eq!(build("1", "x"), []);
+}
+
+/// `a.c` with a word that it does not mention, so that the word makes no difference, linked.
+fn named(tree: &Tree, word: &str, flag: &str) -> Graph {
+    let mut graph = tree.project.empty_graph();
+    let mut step = tree.project.compile("a.c");
+    let Action::Run(program) = &mut step.action else { unreachable!() };
+    let scoped = Arg(vec![Piece::Scope(Scope::Word("NAME".into())), Piece::Text(format!("-DNAME={word}"))]);
+    args(program, |args| args.extend(["--tag".into(), flag.into(), scoped]));
+    let object = OutputRef { step: graph.add(step).unwrap(), name: "a.c.o".to_owned() };
+    let app = OutputRef { step: graph.add(tree.project.link(&[object])).unwrap(), name: "app".to_owned() };
+    graph.add_target("app", vec![app]).unwrap();
+    graph
+}
+
+fn reason_for(tree: &Tree, graph: &Graph, label: &str) -> Reason {
+    let reasons = tree.run_graph(graph, config(1)).reasons();
+    reasons.into_iter().find(|(of, _)| of == label).unwrap_or_else(|| panic!("`{label}` did not run")).1
+}
+
+fn several(reasons: impl IntoIterator<Item = Reason>, more: usize) -> Reason {
+    Reason::Several { reasons: reasons.into_iter().collect(), more }
+}
+
+#[test]
+fn an_edit_is_the_reason_though_a_name_in_arguments_changed_with_it() {
+    let tree = Tree::new();
+    tree.run_graph(&named(&tree, "one", "x"), config(1));
+    let edited = Reason::InputChanged { input: "project:include/one.h".to_owned() };
+    tree.write("include/one.h", "ONE\n");
+    assert_eq!(reason_for(&tree, &named(&tree, "two", "x"), "a.c"), edited);
+    tree.write("include/one.h", "more\n");
+    // What was linked is called by the unit that it comes from.
+    let linked = Reason::InputChanged { input: "{a.c}/a.c.o".to_owned() };
+    assert_eq!(reason_for(&tree, &named(&tree, "three", "x"), "app"), linked);
+    // A header in front of another.
+    tree.write("src/one.h", "near\n");
+    let appeared = Reason::InputAppeared { input: "project:src/one.h".to_owned() };
+    assert_eq!(reason_for(&tree, &named(&tree, "four", "x"), "a.c"), appeared);
+    // An argument that makes a difference stands beside it.
+    tree.write("src/one.h", "nearer\n");
+    let near = Reason::InputChanged { input: "project:src/one.h".to_owned() };
+    let arguments = Reason::ArgumentsChanged { added: vec!["y".to_owned()], removed: vec!["x".to_owned()] };
+    assert_eq!(reason_for(&tree, &named(&tree, "five", "y"), "a.c"), several([near, arguments.clone()], 0));
+    // With nothing else, all arguments are told.
+    let name = Reason::ArgumentsChanged { added: vec!["-DNAME=six".to_owned()], removed: vec!["-DNAME=five".to_owned()] };
+    assert_eq!(reason_for(&tree, &named(&tree, "six", "y"), "a.c"), name);
+}
+
+#[test]
+fn a_name_that_a_file_mentions_is_a_reason_beside_an_edit() {
+    let tree = Tree::new();
+    tree.write("src/a.c", "#include one.h\nNAME\n");
+    tree.run_graph(&named(&tree, "one", "x"), config(1));
+    tree.write("include/one.h", "ONE\n");
+    let edited = Reason::InputChanged { input: "project:include/one.h".to_owned() };
+    let name = Reason::ArgumentsChanged { added: vec!["-DNAME=two".to_owned()], removed: vec!["-DNAME=one".to_owned()] };
+    assert_eq!(reason_for(&tree, &named(&tree, "two", "x"), "a.c"), several([edited, name], 0));
+}
+
+#[test]
+fn several_inputs_that_changed_are_named_and_the_rest_is_counted() {
+    let tree = Tree::new();
+    let names = ["1.h", "2.h", "3.h", "4.h", "5.h", "6.h"];
+    let includes: String = names.iter().map(|name| format!("#include {name}\n")).collect();
+    let write = |text: &str, count: usize| names.iter().take(count).for_each(|name| tree.write(&format!("include/{name}"), text));
+    write("1", 6);
+    tree.write("src/a.c", &includes);
+    tree.run();
+    let edited = |name: &&str| Reason::InputChanged { input: format!("project:include/{name}") };
+    write("2", 2);
+    assert!(tree.run().reasons().contains(&("a.c".to_owned(), several(names[..2].iter().map(|name| edited(name)), 0))));
+    write("3", 6);
+    assert!(tree.run().reasons().contains(&("a.c".to_owned(), several(names[..4].iter().map(|name| edited(name)), 2))));
+}
+
+#[test]
+fn what_became_of_an_input_is_said_as_it_is() {
+    let tree = Tree::new();
+    tree.run();
+    fs::remove_dir_all(tree.path("include")).unwrap();
+    let gone = |input: &str| Reason::InputMissing { input: input.to_owned() };
+    let reason = tree.run_graph(&tree.project.graph(), kiln_graph::Config { keep_going: true, ..config(1) }).reasons();
+    let a = reason.into_iter().find(|(label, _)| label == "a.c").unwrap().1;
+    assert_eq!(a, several([gone("project:include"), gone("project:include/one.h")], 0));
+}
+
+#[test]
+fn damaged_notes_are_no_reason() {
+    let tree = Tree::new();
+    tree.run();
+    for dir in ["records", "last"] {
+        for file in fs::read_dir(tree.project.work_dir().join(dir)).unwrap() {
+            let file = file.unwrap().path();
+            let bytes = fs::read(&file).unwrap();
+            fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+        }
+    }
+    let reasons = tree.run().reasons();
+    assert_eq!(reasons.len(), 4);
+    assert!(reasons.iter().all(|(_, reason)| *reason == Reason::NoRecord), "{reasons:?}");
 }

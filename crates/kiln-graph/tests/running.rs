@@ -141,6 +141,7 @@ fn events_are_one_story() {
             Event::StepRetried { label, .. } => format!("again {label}"),
             Event::Stopping { running, kills } => format!("stopping {running} {kills}"),
             Event::CacheDamaged { .. } => "damaged".to_owned(),
+            Event::CacheUnusable { .. } => "unusable".to_owned(),
             Event::GraphFinished { ran, up_to_date, failed, skipped, .. } => format!("{ran} {up_to_date} {failed} {skipped}"),
         })
         .collect();

@@ -327,3 +327,51 @@ fn damage_of_the_cache_is_said_and_mended() {
     tree::assert_equal(&good, &dir.join("build"));
     assert_eq!(sandbox.run(&dir, &["cache", "verify"]).code, Some(0));
 }
+
+/// Outside git every edit renames the ops; that is in the arguments of every unit, and seldom why one is compiled.
+#[test]
+fn explanations_name_the_edit_and_units() {
+    let sandbox = Sandbox::new();
+    let dir = usual().write(&sandbox.path("project"));
+    sandbox.build(&dir, &[]);
+    let explained = |line: &str| {
+        let said = sandbox.run(&dir, &["build", "-j1", "--explain"]).stderr;
+        let is_id = |word: &str| word.len() >= 32 && word.chars().all(|c| c.is_ascii_hexdigit());
+        assert!(!said.split(|c: char| !c.is_ascii_alphanumeric()).any(is_id), "{said}");
+        assert!(said.contains(line), "{line}\n{said}");
+        said
+    };
+    edit(&dir, "include/only_plain.h", |text| text.replace('4', "5"));
+    let said = explained("Compiling plain/plain.cpp (`project:include/only_plain.h` changed)");
+    assert!(said.contains("(`{plain/plain.cpp}/unit.o` changed"), "{said}");
+    // A header in front of another.
+    write(&dir, "plain/shared.h", "#pragma once\n#define FACTOR 7\n");
+    explained("Compiling plain/plain.cpp (`project:plain/shared.h` is new)");
+}
+
+/// Files of the cache that went are a miss and no damage.
+#[test]
+fn a_cache_without_some_files_is_sound() {
+    let sandbox = Sandbox::new();
+    let dir = usual().write(&sandbox.path("project"));
+    sandbox.build(&dir, &[]);
+    let blobs = sandbox.cache().join("actions-v1/blobs");
+    fs::remove_dir_all(&blobs).unwrap();
+    let verified = sandbox.run(&dir, &["cache", "verify"]);
+    assert_eq!(verified.code, Some(0), "{}", verified.stderr);
+    assert!(verified.stderr.contains("without all files"), "{}", verified.stderr);
+    let again = sandbox.run(&dir, &["cache", "verify"]).stderr;
+    assert!(!again.contains("Removed"), "{again}");
+    let pruned = sandbox.run(&dir, &["cache", "prune", "--max-size", "0"]).stderr;
+    assert!(pruned.contains("; nothing is left"), "{pruned}");
+    assert_eq!(sandbox.run(&dir, &["cache", "clean"]).stderr.trim(), "Removed 0 files, 0 bytes");
+
+    // One that cannot be used is told, and builds go on.
+    fs::remove_dir_all(sandbox.cache().join("actions-v1")).unwrap();
+    write(sandbox.cache(), "actions-v1", "");
+    edit(&dir, "include/only_plain.h", |text| text.replace('4', "5"));
+    let without = sandbox.run(&dir, &["build"]);
+    assert_eq!(without.code, Some(0), "{}", without.stderr);
+    assert_eq!(without.stderr.matches("warning: the action cache `").count(), 1, "{}", without.stderr);
+    fs::remove_file(sandbox.cache().join("actions-v1")).unwrap();
+}

@@ -40,12 +40,15 @@
 //! <dir>/manifests/ab/<62 digits>   <dir>/results/ab/<62 digits>   <dir>/blobs/ab/<62 digits>
 //! <dir>/tmp/<unique>               files that are being written
 //! <dir>/size, <dir>/lock           what all of it takes, counted under the lock
+//! <dir>/writing                    shared by who writes a result with its blobs; held alone to remove blobs that no result names
 //! ```
 //!
 //! Every file is written under a temporary name and renamed, blobs before the result that names them. Manifests and results end with
 //! a digest and hold their own key, blobs are named by their content and hashed while they are copied out: whatever was altered,
 //! cut, or moved is no entry. It is removed, the step runs, and the event stream says so. Readers take no lock: what is removed under their
-//! hands is a miss. Two processes that write one manifest lose at most the other's set: a miss again.
+//! hands is a miss. Writers share one with each other and not with who removes blobs: a result may name one that was there before, and
+//! whoever prunes looks for such results again when no more are written. Two processes that write one manifest lose at most the other's
+//! set: a miss again.
 
 mod disk;
 mod entry;

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 
 use super::disk::named;
-use super::{ActionCache, Manifest, ResultEntry};
+use super::{ActionCache, Kept, Manifest, ResultEntry};
 use crate::fingerprint::Key;
 
 /// What nobody refers to and is younger than this may belong to a result that is just being written.
@@ -107,6 +107,7 @@ impl ActionCache {
             return Ok(CachePruned::default());
         }
         let _lock = self.lock()?;
+        let _nobody_writes = self.alone()?;
         let mut pruned = CachePruned::default();
         for dir in [self.results(), self.manifests(), self.blobs()] {
             for item in items(&dir)? {
@@ -150,11 +151,23 @@ impl ActionCache {
             whole.extend(result.iter().map(|result| (item.path.clone(), result.clone())));
             check(item.path, result.is_some())?;
         }
-        for (path, result) in whole {
-            if !result.outputs.iter().all(|kept| super::disk::file(&self.blobs(), &kept.digest.0).exists()) {
-                gone(fs::remove_file(&path))?;
-                verified.sound -= 1;
-                verified.incomplete.push(path);
+        let lacks = |outputs: &[Kept]| !outputs.iter().all(|kept| super::disk::file(&self.blobs(), &kept.digest.0).exists());
+        whole.retain(|(_, result)| lacks(&result.outputs));
+        if whole.is_empty() {
+            return Ok(verified);
+        }
+        // What others write or remove at this time may have been seen in part: now nobody does.
+        let _lock = self.lock()?;
+        let _nobody_writes = self.alone()?;
+        for (path, _) in whole {
+            match refers(&path) {
+                Some(outputs) if !lacks(&outputs) => {}
+                Some(_) => {
+                    gone(fs::remove_file(&path))?;
+                    verified.sound -= 1;
+                    verified.incomplete.push(path);
+                }
+                None => verified.sound -= 1,
             }
         }
         Ok(verified)
@@ -187,14 +200,10 @@ impl ActionCache {
         let mut total = 0_u64;
         let results = self.results();
         let mut full = false;
+        let mut stays: HashMap<&PathBuf, SystemTime> = HashMap::new();
         for item in &entries {
-            let refers: Vec<[u8; 32]> = if item.path.starts_with(&results) {
-                let result = named(&item.path).zip(fs::read(&item.path).ok());
-                let result = result.and_then(|(key, bytes)| ResultEntry::from_bytes(&bytes, &Key(key)));
-                result.into_iter().flat_map(|result| result.outputs).map(|kept| kept.digest.0).collect()
-            } else {
-                Vec::new()
-            };
+            let outputs = if item.path.starts_with(&results) { refers(&item.path).unwrap_or_default() } else { Vec::new() };
+            let refers: Vec<[u8; 32]> = outputs.iter().map(|kept| kept.digest.0).collect();
             let new: u64 = refers.iter().filter(|name| !kept.contains(*name)).map(|name| sizes.get(name).copied().unwrap_or(0)).sum();
             full |= total + item.size + new > limit;
             if full {
@@ -202,7 +211,13 @@ impl ActionCache {
             } else {
                 total += item.size + new;
                 kept.extend(refers);
+                stays.insert(&item.path, item.used);
             }
+        }
+        // A result may have been written since, of files that were there: from here on none is, until those are gone that no result has.
+        let _nobody_writes = self.alone()?;
+        for item in items(&results)?.iter().filter(|item| stays.get(&item.path) != Some(&item.used)) {
+            kept.extend(refers(&item.path).unwrap_or_default().iter().map(|kept| kept.digest.0));
         }
         let now = SystemTime::now();
         for blob in &blobs {
@@ -236,11 +251,26 @@ impl ActionCache {
         }
     }
 
+    /// One process at a time counts, removes, or writes down the size.
     fn lock(&self) -> io::Result<File> {
+        self.locked("lock", FlockOperation::LockExclusive)
+    }
+
+    /// Held while a result and its files are written, so that none of these is removed in between. Any number may hold it.
+    pub(crate) fn writing(&self) -> io::Result<File> {
+        self.locked("writing", FlockOperation::LockShared)
+    }
+
+    /// Held while files are removed that no result refers to: no result is written meanwhile.
+    fn alone(&self) -> io::Result<File> {
+        self.locked("writing", FlockOperation::LockExclusive)
+    }
+
+    fn locked(&self, name: &str, how: FlockOperation) -> io::Result<File> {
         fs::create_dir_all(&self.dir)?;
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(self.dir.join("lock"))?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(self.dir.join(name))?;
         loop {
-            match flock(&file, FlockOperation::LockExclusive) {
+            match flock(&file, how) {
                 Ok(()) => return Ok(file),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -256,6 +286,12 @@ impl ActionCache {
         // Under the lock, and a number that cannot be read is counted anew.
         File::create(self.dir.join("size"))?.write_all(format!("{size}\n").as_bytes())
     }
+}
+
+/// The files that a result refers to; nothing where there is no such result.
+fn refers(path: &Path) -> Option<Vec<Kept>> {
+    let (key, bytes) = named(path).zip(fs::read(path).ok())?;
+    Some(ResultEntry::from_bytes(&bytes, &Key(key))?.outputs)
 }
 
 /// All files of a kind; none in a directory that does not exist.
@@ -299,4 +335,59 @@ fn hash(path: &Path) -> io::Result<[u8; 32]> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(File::open(path)?)?;
     Ok(*hasher.finalize().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::Digest;
+    use crate::record::Cost;
+
+    fn kept(text: &str) -> Kept {
+        let digest = Digest(*blake3::hash(text.as_bytes()).as_bytes());
+        Kept { name: "out".to_owned(), digest, size: text.len() as u64, executable: false }
+    }
+
+    /// Keeps `text` as the result `key`, as a step does that ran.
+    fn keep(cache: &ActionCache, key: u8, text: &str) {
+        let from = cache.dir().with_file_name("out");
+        fs::write(&from, text).unwrap();
+        cache.copy_in(&kept(text), &from).unwrap();
+        let result = ResultEntry { outputs: vec![kept(text)], log: Vec::new(), cost: Cost::default() };
+        cache.save_result(&Key([key; 32]), &result).unwrap();
+    }
+
+    #[test]
+    fn a_result_of_an_old_file_written_beside_a_prune_keeps_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = ActionCache::new(dir.path().join("actions"), 1_000_000);
+        keep(&cache, 1, "text");
+        let old = super::super::disk::file(&cache.results(), &[1; 32]);
+        let writing = cache.writing().unwrap();
+        let pruned = std::thread::scope(|scope| {
+            let pruning = scope.spawn(|| cache.prune(0).unwrap());
+            while old.exists() {
+                std::thread::yield_now();
+            }
+            // The step finds the file there, and does not write it again.
+            keep(&cache, 2, "text");
+            drop(writing);
+            pruning.join().unwrap()
+        });
+        assert_eq!(pruned.removed.files, 1, "the old result");
+        let verified = cache.verify().unwrap();
+        assert_eq!((verified.sound, verified.incomplete.len(), verified.damaged.len()), (2, 0, 0));
+        cache.copy_out(&kept("text"), &dir.path().join("again")).unwrap();
+    }
+
+    #[test]
+    fn a_result_that_lost_its_file_is_not_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = ActionCache::new(dir.path().join("actions"), 1_000_000);
+        keep(&cache, 1, "text");
+        fs::remove_file(super::super::disk::file(&cache.blobs(), &kept("text").digest.0)).unwrap();
+        let verified = cache.verify().unwrap();
+        assert_eq!((verified.sound, verified.incomplete.len(), verified.damaged.len()), (0, 1, 0));
+        assert_eq!(cache.verify().unwrap(), Verified::default());
+    }
 }

@@ -44,6 +44,8 @@ struct State {
     /// Steps that really ran: the base of the time that is left.
     ran: usize,
     running: BTreeMap<StepId, String>,
+    /// Whether it was said that the action cache cannot be used.
+    told_of_cache: bool,
     /// Place of each step in the graph.
     order: BTreeMap<StepId, usize>,
     /// What steps had to say that ended before one that stands before them in the graph.
@@ -161,7 +163,7 @@ impl<'a> HumanReporter<'a> {
                     let verb = verb.to_lowercase();
                     let (origin, from) = match origin {
                         Origin::Cache => ("Cached", String::new()),
-                        Origin::Step { step } => ("Shared", format!(", equal to {}", step.as_str().get(..8).unwrap_or_default())),
+                        Origin::Step { label, target, .. } => ("Shared", format!(", equal to `{label}` of {target}")),
                     };
                     self.printer.status(origin, &format!("{label} ({verb}: {}{from})", because(reason)));
                 }
@@ -172,6 +174,12 @@ impl<'a> HumanReporter<'a> {
                     for file in files {
                         self.printer.warning(&format!("`{}` of the action cache was damaged and was removed", file.display()));
                     }
+                }
+                return;
+            }
+            G::CacheUnusable { directory, message } => {
+                if !std::mem::replace(&mut state.told_of_cache, true) {
+                    self.printer.warning(&format!("the action cache `{}` {message}", directory.display()));
                 }
                 return;
             }
@@ -325,6 +333,16 @@ fn signal_name(signal: i32) -> String {
     format!("signal {signal} ({name})")
 }
 
+/// A number of things, with their name as it then is.
+pub(crate) fn counted(number: u64, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// Bytes, as what there is little of is counted, or as [`megabytes`].
+pub(crate) fn size(bytes: u64) -> String {
+    if bytes < 100_000 { counted(bytes, "byte") } else { megabytes(bytes) }
+}
+
 /// Bytes as MB of 10^6 bytes, as registries and specifications count them.
 pub(crate) fn megabytes(bytes: u64) -> String {
     let tenths = bytes.div_ceil(100_000);
@@ -350,6 +368,12 @@ fn because(reason: &Reason) -> String {
             let changes: Vec<String> = list("new:", added).into_iter().chain(list("gone:", removed)).collect();
             changes.join(", ")
         }
+        Reason::NeedsChanged => "steps that it needs are others".to_owned(),
+        Reason::Several { reasons, more } => {
+            let more = (*more > 0).then(|| format!("{more} more inputs differ"));
+            reasons.iter().map(because).chain(more).collect::<Vec<_>>().join(", ")
+        }
+        Reason::InputUnknown { input } => format!("what was last read of `{input}` is not known"),
         Reason::InputAppeared { input } => format!("`{input}` is new"),
         Reason::InputMissing { input } => format!("`{input}` is gone"),
         Reason::OutputMissing { output } => format!("its output `{output}` is gone"),

@@ -95,6 +95,9 @@ fn graph_value(event: &kiln_graph::Event) -> Value {
         G::StepRetried { step, verb, label } => {
             json!({"reason": "step-retried", "step": step.as_str(), "verb": verb, "label": label})
         }
+        G::CacheUnusable { directory, message } => {
+            json!({"reason": "cache-unusable", "directory": path(directory), "message": message})
+        }
         G::CacheDamaged { files } => {
             json!({"reason": "cache-damaged", "files": files.iter().map(|file| path(file)).collect::<Vec<_>>()})
         }

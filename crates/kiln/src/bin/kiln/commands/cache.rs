@@ -6,7 +6,7 @@ use kiln_graph::{ActionCache, size_of_text};
 
 use crate::args::{CacheCommand, ReportFormat};
 use crate::exit::{Exit, Failure};
-use crate::human::megabytes;
+use crate::human::{counted, megabytes, size};
 use crate::json::path;
 use crate::printer::Printer;
 use crate::settings::{SIZE_FORM, Settings};
@@ -25,27 +25,33 @@ pub(crate) fn run(command: &CacheCommand, settings: &Settings, printer: &Printer
                 Some(text) => size_of_text(text).ok_or_else(|| Failure::usage(format!("`--max-size {text}`: {SIZE_FORM}")))?,
             };
             let pruned = cache.prune(limit).map_err(failed("made smaller"))?;
-            let text = format!("{} files, {}; {} are left", pruned.removed.files, megabytes(pruned.removed.bytes), megabytes(pruned.left));
+            let left = if pruned.left == 0 { "nothing is".to_owned() } else { format!("{} are", size(pruned.left)) };
+            let text = format!("{}, {}; {left} left", counted(pruned.removed.files, "file"), size(pruned.removed.bytes));
             printer.status("Removed", &text);
             Ok(Exit::Success)
         }
         CacheCommand::Clean => {
             let pruned = cache.clean().map_err(failed("removed"))?;
-            printer.status("Removed", &format!("{} files, {}", pruned.removed.files, megabytes(pruned.removed.bytes)));
+            printer.status("Removed", &format!("{}, {}", counted(pruned.removed.files, "file"), size(pruned.removed.bytes)));
             Ok(Exit::Success)
         }
         CacheCommand::Verify => {
             let verified = cache.verify().map_err(failed("verified"))?;
-            for (files, what) in [(&verified.damaged, "was damaged"), (&verified.incomplete, "lacked files")] {
-                for file in files {
-                    printer.warning(&format!("`{}` {what} and was removed", file.display()));
-                }
+            for file in &verified.damaged {
+                printer.warning(&format!("`{}` was damaged and was removed", file.display()));
             }
-            printer.status("Verified", &format!("{} files", verified.sound));
-            match verified.damaged.len() + verified.incomplete.len() {
+            if !verified.incomplete.is_empty() {
+                // Files that were taken away are a miss; nothing was wrong with what was there.
+                printer.status("Removed", &format!("{} without all files", counted(verified.incomplete.len() as u64, "result")));
+            }
+            printer.status("Verified", &counted(verified.sound, "file"));
+            match verified.damaged.len() as u64 {
                 0 => Ok(Exit::Success),
-                bad => Err(Failure::new("cache-damaged", format!("{bad} files of the action cache were not what was written"))
-                    .hint("what they stood for is made again when it is needed; look for a failing disk if this comes back")),
+                bad => Err(Failure::new("cache-damaged", {
+                    let were = if bad == 1 { "was" } else { "were" };
+                    format!("{} of the action cache {were} not what was written", counted(bad, "file"))
+                })
+                .hint("what they stood for is made again when it is needed; look for a failing disk if this comes back")),
             }
         }
     }
