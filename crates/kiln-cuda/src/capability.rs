@@ -126,7 +126,12 @@ impl Support {
     /// # Errors
     /// [`BackendError::Architectures`] when nothing is left, or the toolkit has no code for something.
     pub(crate) fn choose(&self, listed: Option<&[CudaCapability]>, request: Option<&ArchRequest>) -> Result<Choice, BackendError> {
-        if let Some(impossible) = request.iter().flat_map(|request| &request.0).find(|asked| !self.compiles(asked)) {
+        // What a component's list has no code for narrows nothing, whether this toolkit knows it or another one.
+        let refused = |asked: &&CudaCapability| {
+            let means = |listed| is_known_capability(asked) && intersection(listed, &[number(asked)]).is_empty();
+            !self.compiles(asked) && !listed.is_some_and(means)
+        };
+        if let Some(impossible) = request.iter().flat_map(|request| &request.0).find(refused) {
             return Err(self.impossible(impossible));
         }
         match (listed, request) {
@@ -134,7 +139,7 @@ impl Support {
             (None, Some(request)) => Ok(Choice { capabilities: request.0.clone(), notes: Vec::new() }),
             (Some(listed), None) => self.guarded(listed, &self.defaults),
             (Some(listed), Some(request)) => {
-                let mut numbers: Vec<Number> = request.0.iter().map(number).collect();
+                let mut numbers: Vec<Number> = request.0.iter().filter(|asked| self.compiles(asked)).map(number).collect();
                 numbers.dedup();
                 let kept = intersection(listed, &numbers);
                 if kept.is_empty() {

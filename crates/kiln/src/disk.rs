@@ -21,10 +21,19 @@ pub fn is_full(event: &Event, dir: &Path) -> bool {
         Failure::Io { message } => says(message.as_bytes()),
         Failure::Builtin { message, .. } => says(message.as_bytes()),
         Failure::Exit { .. } | Failure::Signal { .. } | Failure::MissingOutput { .. } => {
-            says(output) || (output.is_empty() && left(dir).is_some_and(|left| left < LITTLE))
+            says(output) || (has_no_reason(output) && left(dir).is_some_and(|left| left < LITTLE))
         }
         _ => false,
     }
+}
+
+/// Whether nothing says why a program failed: what a compiler says of a linker that ended without a word is no reason.
+fn has_no_reason(output: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(output);
+    text.lines().all(|line| {
+        let of_linker = line.contains("collect2: ") && (line.contains(" ld returned ") || line.contains(" ld terminated "));
+        line.trim().is_empty() || of_linker || line.contains("linker command failed") || line == "compilation terminated."
+    })
 }
 
 /// How many bytes users may still write to the file system of `dir`, or none when it cannot be asked. Without free inodes: 0.
@@ -64,6 +73,21 @@ mod tests {
         assert!(full(Failure::Signal { signal: 7 }, "ld: Disk quota exceeded"));
         assert!(!full(Failure::Exit { code: 1 }, "error: expected `;`"));
         assert!(!full(Failure::Exit { code: 1 }, ""));
+    }
+
+    #[test]
+    fn what_stands_for_a_linker_without_words() {
+        for text in [
+            "",
+            "\n",
+            "collect2: error: ld returned 1 exit status\n",
+            "collect2: fatal error: ld terminated with signal 7 [Bus error], core dumped\ncompilation terminated.\n",
+            "clang++: error: linker command failed with exit code 1 (use -v to see invocation)\n",
+        ] {
+            assert!(has_no_reason(text.as_bytes()), "{text}");
+        }
+        let reason = "/usr/bin/ld: x.o: multiple definition of `x'\ncollect2: error: ld returned 1 exit status\n";
+        assert!(!has_no_reason(reason.as_bytes()) && !has_no_reason(b"error: expected `;`"));
     }
 
     fn any_step() -> kiln_graph::Step {

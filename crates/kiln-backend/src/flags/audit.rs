@@ -112,7 +112,7 @@ fn entry(list: FlagList, at: usize, flag: &str, next: Option<&str>, say: &mut dy
     };
     let takes_next = match known.form {
         Form::Next => true,
-        Form::Either | Form::EqualsOrNext => value.is_none(),
+        Form::Either | Form::EqualsOrNext | Form::NumberOrNext => value.is_none(),
         Form::Alone | Form::Starts | Form::Equals => false,
     };
     if takes_next && next.is_none() {
@@ -204,7 +204,11 @@ fn find(list: FlagList, flag: &str) -> Option<(&'static Known, Option<&str>)> {
             Form::Alone | Form::Next => None,
             Form::Starts => Some((known, Some(rest))),
             Form::Either => Some((known, if rest.is_empty() { None } else { joined.or(Some(rest)) })),
-            Form::Equals | Form::EqualsOrNext if rest.is_empty() => Some((known, None)),
+            Form::Equals | Form::EqualsOrNext | Form::NumberOrNext if rest.is_empty() => Some((known, None)),
+            Form::NumberOrNext => {
+                let number = joined.unwrap_or(rest);
+                number.bytes().all(|digit| digit.is_ascii_digit()).then_some((known, Some(number)))
+            }
             Form::Equals | Form::EqualsOrNext => joined.map(|value| (known, Some(value))),
         }
     })
@@ -270,6 +274,10 @@ fn fault_of(class: Class, name: &str, flag: &str, value: &str) -> FlagFault {
             refused("a second C++ runtime in the process breaks exceptions and locales that cross the extension's border", remove())
         }
         Class::StaticUnwinder => refused("the first exception that leaves the extension would end the process", remove()),
+        Class::Jobs => FlagFault::NoEffect {
+            message: format!("`{flag}` has no effect: the parts of a unit are steps, and Kiln says how many run at once"),
+            hint: "remove it; `-j` says how many steps may run".to_owned(),
+        },
         Class::Linker => FlagFault::NoEffect {
             message: format!("`{flag}` has no effect: it is for links, and these flags are for compiling"),
             hint: remove(),
@@ -306,6 +314,24 @@ mod tests {
             .map(|line| line.split_once(' ').unwrap())
             .map(|(at, rest)| (at.parse().unwrap(), rest.chars().next().unwrap()))
             .collect()
+    }
+
+    #[test]
+    fn flags_that_reach_no_command_of_nvcc_are_told() {
+        for flags in
+            [&["--threads", "4"][..], &["--threads=4"], &["-t", "4"], &["-t4"], &["-t=0"], &["-split-compile=0"], &["--split-compile", "2"]]
+        {
+            assert_eq!(kinds(FlagList::Nvcc, flags), [(0, 'N')], "{flags:?}");
+        }
+        assert_eq!(
+            said(FlagList::Nvcc, &["--threads", "4", "-O3"]),
+            "0 N `--threads` has no effect: the parts of a unit are steps, and Kiln says how many run at once\n"
+        );
+        for flags in [&["-time", "x.csv"][..], &["--time=x.csv"], &["-fdevice-time-trace", "x.json"]] {
+            assert_eq!(kinds(FlagList::Nvcc, flags), [(0, 'E')], "{flags:?}");
+        }
+        assert_eq!(kinds(FlagList::Host, &["-traditional", "-trigraphs"]), []);
+        assert_eq!(kinds(FlagList::Nvcc, &["-trigraphs"]), []);
     }
 
     #[test]
@@ -440,8 +466,6 @@ mod tests {
             "177",
             "-static-global-template-stub=false",
             "--expt-relaxed-constexpr",
-            "-t",
-            "4",
             "-U__CUDA_NO_HALF_OPERATORS__",
         ];
         assert_eq!(said(FlagList::Nvcc, &nvcc), "");

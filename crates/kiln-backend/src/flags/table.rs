@@ -33,6 +33,8 @@ pub(super) enum Class {
     StaticUnwinder,
     /// Means the linker alone.
     Linker,
+    /// Says how many processors a step may use.
+    Jobs,
 }
 
 /// How a flag and its value are written.
@@ -48,6 +50,8 @@ pub(super) enum Form {
     Starts,
     /// The flag with `=` and its value joined to it, or alone.
     Equals,
+    /// The flag with a number joined to it, behind `=` or at once, or the number in the next argument.
+    NumberOrNext,
     /// The flag with `=` and its value joined to it, or the value in the next argument.
     EqualsOrNext,
 }
@@ -263,6 +267,14 @@ pub(super) const NVCC: &[Known] = &[
     bad("--keep-dir", Form::EqualsOrNext, Class::Beside),
     bad("-keep", Form::Alone, Class::Beside),
     bad("--keep", Form::Alone, Class::Beside),
+    bad("-time", Form::EqualsOrNext, Class::Beside),
+    bad("--time", Form::EqualsOrNext, Class::Beside),
+    bad("-fdevice-time-trace", Form::EqualsOrNext, Class::Beside),
+    bad("--fdevice-time-trace", Form::EqualsOrNext, Class::Beside),
+    bad("-t", Form::NumberOrNext, Class::Jobs),
+    bad("--threads", Form::EqualsOrNext, Class::Jobs),
+    bad("-split-compile", Form::EqualsOrNext, Class::Jobs),
+    bad("--split-compile", Form::EqualsOrNext, Class::Jobs),
     bad("--x", Form::EqualsOrNext, Class::Language),
     bad("--include-path", Form::EqualsOrNext, Class::IncludeDir),
     bad("--system-include", Form::EqualsOrNext, Class::IncludeDir),

@@ -116,6 +116,23 @@ fn arch_narrows() {
     assert_eq!(choice.notes, ["`--arch` narrows nothing here: the capabilities `8.0` have no code for `9.0a`"]);
 }
 
+/// Whether this toolkit has code for it makes no difference where the component has none.
+#[test]
+fn arch_that_a_component_has_no_code_for_narrows_nothing() {
+    for (listed, arch) in [("8.0", "9.0"), ("8.0", "7.0"), ("8.0", "6.1"), ("10.0", "9.0a"), ("9.0a", "7.0")] {
+        let choice = narrowed("13.2", Some(listed), arch).unwrap();
+        assert_eq!(plain(&choice.capabilities), listed, "{arch}");
+        assert_eq!(choice.notes, [format!("`--arch` narrows nothing here: the capabilities `{listed}` have no code for `{arch}`")]);
+    }
+    // What another one of the list is for is told by what is left.
+    assert_eq!(plain(&narrowed("13.2", Some("8.0 9.0"), "7.0,9.0").unwrap().capabilities), "9.0");
+    // No device has it, or the component has code for it that this toolkit cannot make.
+    for (listed, arch) in [(Some("8.0"), "99.0"), (Some("8.0 7.0"), "7.0"), (Some("7.0+PTX"), "7.2"), (None, "7.0")] {
+        let error = narrowed("13.2", listed, arch).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("CUDA 13.2 has no code for `{arch}`")), "{error}");
+    }
+}
+
 #[test]
 fn arch_that_no_toolkit_or_this_one_has_not() {
     let error = |arch| narrowed("13.0", None, arch).unwrap_err();

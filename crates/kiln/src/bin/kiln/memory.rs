@@ -16,7 +16,11 @@ const MIB: u64 = 1 << 20;
 pub(crate) fn budget(asked: Option<&str>, root: &Path) -> Result<Option<u64>, Failure> {
     let there = || limit(root);
     let Some(text) = asked else { return Ok(there().map(|bytes| bytes / 100 * SHARE / MIB)) };
-    let wrong = || Failure::usage(format!("`--memory {text}`: it must be a size such as 12G or 800M, a share such as 75%, or `none`"));
+    let wrong = || {
+        Failure::usage(format!(
+            "`--memory {text}`: it must be a size such as 12G, 1.5GiB or 800M, at least 1Mi, a share such as 75%, or `none`"
+        ))
+    };
     if text == "none" {
         return Ok(None);
     }

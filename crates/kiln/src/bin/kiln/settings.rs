@@ -181,7 +181,7 @@ impl Settings {
 }
 
 /// How a size is written, for messages.
-pub(crate) const SIZE_FORM: &str = "it must be a number of bytes, or a number with k, M, G or T";
+pub(crate) const SIZE_FORM: &str = "it must be a number of bytes, or a number with k, M, G or T, or Ki, Mi, Gi or Ti";
 
 /// Refuses an option that is there and says nothing: a variable of a script that was never set is not what is meant.
 fn not_empty(option: &str, value: Option<&str>, otherwise: &str) -> Result<(), Failure> {
