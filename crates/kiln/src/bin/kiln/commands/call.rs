@@ -24,7 +24,7 @@ use super::scratch::Scratch;
 use super::settings_of;
 use crate::args::{BenchKernel, Call, Callable, ReportFormat};
 use crate::exit::{Exit, Failure};
-use crate::human::{Detail, HumanReporter};
+use crate::human::{Detail, HumanReporter, counted};
 use crate::memory;
 use crate::printer::{Printer, one_line};
 use crate::settings::Settings;
@@ -352,10 +352,14 @@ impl Context<'_> {
         let failed = verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Otherwise(_))).count();
         let alone = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Alone).count();
         if failed > 0 {
-            return Err(Failure::new("reference", format!("{failed} of {} calls are not as `{}` expects", verdicts.len(), path.display())));
+            let are = if failed == 1 { "is" } else { "are" };
+            return Err(Failure::new(
+                "reference",
+                format!("{failed} of {} {are} not as `{}` expects", counted(verdicts.len() as u64, "call"), path.display()),
+            ));
         }
         let alone = if alone > 0 { format!(", {alone} of them for others to be compared with") } else { String::new() };
-        self.printer.status("Checked", &format!("{} calls with {}{alone}", verdicts.len(), self.kernel.runtime.name));
+        self.printer.status("Checked", &format!("{} with {}{alone}", counted(verdicts.len() as u64, "call"), self.kernel.runtime.name));
         Ok(Exit::Success)
     }
 
