@@ -83,7 +83,11 @@ impl Netrc {
                     entry = Some((None, Login { user: Vec::new(), password: None }));
                 }
                 "login" | "user" | "account" | "password" => {
-                    let Some((value, after)) = self::word(rest) else { break };
+                    let Some((value, after)) = self::word(rest) else {
+                        // Cut off: what is there of it is no login.
+                        entry = None;
+                        break;
+                    };
                     rest = after;
                     match (&mut entry, word.as_str()) {
                         (Some((_, login)), "password") => login.password = Some(value.into_bytes()),
@@ -230,6 +234,19 @@ mod tests {
         assert_eq!(shown("https://redirected.example/x"), None);
         // A user without a password in the address has the password of that user.
         assert_eq!(header(&Credentials::new([&other], &Netrc::parse(text)), "https://one.example/x").as_deref(), Some("other:second"));
+    }
+
+    #[test]
+    fn a_login_that_is_cut_off_is_none() {
+        for text in ["machine one.example login me password", "machine one.example login me password \n", "machine one.example login"] {
+            let credentials = Credentials::new([], &Netrc::parse(text));
+            assert_eq!(header(&credentials, "https://one.example/x"), None, "{text:?}");
+        }
+        // What stands before it counts.
+        let text = "machine one.example login me password secret\nmachine two.example login you password";
+        let credentials = Credentials::new([], &Netrc::parse(text));
+        assert_eq!(header(&credentials, "https://one.example/x").as_deref(), Some("me:secret"));
+        assert_eq!(header(&credentials, "https://two.example/x"), None);
     }
 
     proptest::proptest! {

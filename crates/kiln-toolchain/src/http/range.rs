@@ -120,8 +120,7 @@ impl Client<'_> {
                 None => Ok(Some(response)),
             };
         }
-        let (start, end, total) = content_range(&response.headers)
-            .ok_or_else(|| protocol("the server answers a range request without saying which range it sends".to_owned()))?;
+        let (start, end, total) = content_range(&response.headers).ok_or_else(|| protocol(unclear_range(&response.headers)))?;
         if start != missing.start || end > missing.end {
             let (first, last) = (missing.start, missing.end.saturating_sub(1));
             return Err(protocol(format!("the server was asked for bytes {first}-{last} and sends {start}-{}", end.saturating_sub(1))));
@@ -150,6 +149,17 @@ pub(crate) fn difference(before: (Option<u64>, &Option<String>), now: (Option<u6
         ((Some(before), _), (Some(now), _)) if before != now => Some(format!("it had {before} bytes, now {now}")),
         ((_, Some(before)), (_, Some(now))) if before != now => Some("its `ETag` is another one".to_owned()),
         _ => None,
+    }
+}
+
+/// What is wrong with an answer of which it is not clear which range it is.
+fn unclear_range(headers: &Headers) -> String {
+    match headers.content_range.as_deref() {
+        Some(said) => {
+            let said: String = said.chars().take(60).collect();
+            format!("the server answers a range request with `{}`, which is no range of a file", said.escape_debug())
+        }
+        None => "the server answers a range request without saying which range it sends".to_owned(),
     }
 }
 
@@ -192,7 +202,9 @@ mod tests {
         assert_eq!(read(" bytes 5-5/*"), Some((5, 6, None)));
         for text in ["", "bytes 9-0/100", "bytes 0-100/100", "bytes */100", "items 0-9/100", "bytes 0-9", "bytes 0-x/10"] {
             assert_eq!(read(text), None, "{text}");
+            assert!(unclear_range(&headers(text)).contains(&format!("with `{text}`, which is no range")), "{text}");
         }
+        assert!(unclear_range(&Headers::default()).contains("without saying which range it sends"));
         assert_eq!(unsatisfied(&headers("bytes */100")), Some(100));
         assert_eq!(unsatisfied(&headers("bytes 0-1/100")), None);
     }
