@@ -99,6 +99,43 @@ fn headers_that_differ_do_not_stand_in() {
     assert_eq!(bench.shown(&for_cuda(&bench).unwrap_err()), said);
 }
 
+/// Each index has its own answer: a wrong one spoils no right one, and a right one vouches for no other.
+#[test]
+fn an_answer_is_that_of_its_index() {
+    let right = torch("cu126", &[]);
+    let wrong = torch("cu126", &[("torch/include/ATen/New.h", "// only here")]);
+    let (mut bench, good_server) = bench(Some(&right));
+    let bad_server = FixtureServer::start().unwrap();
+    bad_server.add("torch", &wrong);
+    let (good, bad) = (Some(good_server.index()), Some(bad_server.index()));
+    let compared =
+        |bench: &Bench| for_cuda(bench).map(|toolchain| toolchain.stand_in.unwrap().compared.map(|compared| compared.record_sha256));
+    let refused = |bench: &Bench| assert!(matches!(for_cuda(bench), Err(Error::HeadersDiffer { .. })));
+
+    bench.torch_index = bad.clone();
+    refused(&bench);
+    // Without an index nothing is known of the right build.
+    bench.torch_index = None;
+    assert_eq!(compared(&bench).unwrap(), None);
+    bench.torch_index = good.clone();
+    assert_eq!(compared(&bench).unwrap(), Some(right.record_sha256.clone()));
+    bench.torch_index = bad;
+    refused(&bench);
+    bench.offline = true;
+    refused(&bench);
+    // What was found to be the same counts where no index is named, too.
+    for index in [good, None] {
+        bench.torch_index = index;
+        assert_eq!(compared(&bench).unwrap(), Some(right.record_sha256.clone()));
+    }
+    // An index that is corrected is asked again.
+    bench.offline = false;
+    bad_server.remove(&wrong.file);
+    bad_server.add("torch", &right);
+    bench.torch_index = Some(bad_server.index());
+    assert_eq!(compared(&bench).unwrap(), Some(right.record_sha256.clone()));
+}
+
 #[test]
 fn what_cannot_be_compared_is_told() {
     let uncompared = |bench: &Bench| {
