@@ -185,7 +185,7 @@ impl HostError {
                 Some(format!("install one ({}), or name one with `--cxx`", machine::packages(*machine)))
             }
             Self::OtherMachine { wanted, .. } if machine::is_native(*wanted) => {
-                Some("leave out `--cxx` to take the first compiler on PATH, or say what to build for with `--target`".to_owned())
+                Some("name another one with `--cxx`, or say what to build for with `--target`".to_owned())
             }
             Self::OtherMachine { wanted, .. } => {
                 Some(format!("name a compiler for it with `--cxx`, such as `{}-g++` or `clang++`", machine::triple(*wanted)))

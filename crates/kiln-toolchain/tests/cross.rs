@@ -69,8 +69,14 @@ fn compilers_for_other_processors_are_told() {
     ");
     insta::assert_snapshot!(told(compiler(Some("aarch64-linux-gnu-g++"), None).unwrap_err()), @"
     `/usr/bin/aarch64-linux-gnu-g++` compiles for `aarch64-linux-gnu`, not for x86_64
-    hint: leave out `--cxx` to take the first compiler on PATH, or say what to build for with `--target`
+    hint: name another one with `--cxx`, or say what to build for with `--target`
     ");
+    // Of the same processor, but nothing that a Python there can load.
+    insta::assert_snapshot!(told(compiler(Some("g++ -m64 -m32"), None).unwrap_err()), @"
+    `/usr/bin/g++` compiles for `x86_64-linux-gnu -m32`, not for x86_64
+    hint: name another one with `--cxx`, or say what to build for with `--target`
+    ");
+    assert!(compiler(Some("g++ -m32 -m64"), None).is_ok());
     let empty = tempfile::tempdir().unwrap();
     let search = HostSearch { machine: Some(TARGET), path: empty.path().into(), ..HostSearch::default() };
     insta::assert_snapshot!(told(find(&search, &empty.path().join("compilers.json")).unwrap_err()), @"

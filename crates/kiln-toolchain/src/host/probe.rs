@@ -55,6 +55,12 @@ pub(super) fn probe(resolved: &Resolved, search: &HostSearch, dir: &Path) -> Res
             return Err(HostError::OtherMachine { path: resolved.compiler.clone(), compiles_for: target, wanted });
         }
     }
+    let width = args.iter().rfind(|arg| matches!(arg.as_str(), "-m64" | "-m32" | "-mx32"));
+    if let (Some(width), Some(wanted)) = (width.filter(|width| *width != "-m64"), search.machine.or_else(machine::native)) {
+        // No variant is for such a processor, and the name of the target stays the same.
+        let compiles_for = format!("{target} {width}");
+        return Err(HostError::OtherMachine { path: resolved.compiler.clone(), compiles_for, wanted });
+    }
     let mut asker = Asker { program: &program, args: &args, search, resolved, scratch: scratch.path(), probes };
 
     let version = asker.ask(match family {
