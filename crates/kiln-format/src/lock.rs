@@ -32,7 +32,7 @@ const VERSION: u32 = 1;
 
 /// The first lines of the file.
 const HEAD: &str = "\
-# The torch releases that this project pins. Written by `kiln toolchain add` and `kiln toolchain update`; to be kept in version control.
+# Releases of torch that are pinned. Written by `kiln toolchain add` and `kiln toolchain update`; a project's is kept in version control.
 version = 1
 ";
 
@@ -130,8 +130,7 @@ impl Lock {
             if let Some(cuda) = &torch.cuda {
                 text.push_str(&format!("cuda = \"{cuda}\"\n"));
             }
-            // A basic string takes everything but quotes, backslashes and control characters as it is.
-            let license: String = torch.license.chars().filter(|c| !matches!(c, '"' | '\\') && !c.is_control()).collect();
+            let license = storable(&torch.license);
             text.push_str(&format!("cxx = \"{}\"\nlicense = \"{license}\"\nnames-sha256 = \"{}\"\n", torch.cxx, torch.names_sha256));
         }
         text
@@ -193,6 +192,13 @@ impl Entry {
             return Err(fault(&self.cxx, format!("`{}` is no language level", self.cxx.get_ref().escape_debug())));
         }
         let version = |text: &Spanned<String>| Version::parse(text.get_ref()).map_err(|cause| fault(text, cause.to_string()));
+        let named = self.wheel.get_ref().split('-').nth(1).map(|named| named.split('+').next().unwrap_or(named));
+        if named.and_then(|named| Version::parse(named).ok()).is_some_and(|named| Ok(named) != Version::parse(self.version.get_ref())) {
+            return Err(fault(
+                &self.version,
+                format!("`{}` is not the version of its wheel `{}`", self.version.get_ref().escape_debug(), self.wheel.get_ref()),
+            ));
+        }
         Ok(LockedTorch {
             version: version(&self.version)?,
             cuda: self.cuda.as_ref().map(version).transpose()?,
@@ -206,6 +212,11 @@ impl Entry {
             names_sha256: self.names_sha256.into_inner(),
         })
     }
+}
+
+/// A text as a lock file holds it: a basic string takes everything but quotes, backslashes and control characters as it is.
+pub fn storable(text: &str) -> String {
+    text.chars().filter(|c| !matches!(c, '"' | '\\') && !c.is_control()).collect()
 }
 
 /// Where a merge has left its marks: no line of TOML begins so.
@@ -242,6 +253,14 @@ mod tests {
             license: "BSD-3-Clause".to_owned(),
             names_sha256: "c".repeat(64),
         }
+    }
+
+    #[test]
+    fn the_wheel_of_another_version_is_refused() {
+        let mut lock = Lock::default();
+        lock.add(LockedTorch { version: Version::parse("2.16.2").unwrap(), ..locked("2.16.1", "linux-x86_64") });
+        let fault = Lock::parse(&lock.render()).unwrap_err();
+        assert_eq!(fault.message, "`2.16.2` is not the version of its wheel `torch-2.16.1-cp311-cp311-manylinux_2_28_x86_64.whl`");
     }
 
     #[test]

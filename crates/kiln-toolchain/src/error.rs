@@ -9,6 +9,11 @@ use std::path::{Path, PathBuf};
 use crate::http::{HttpError, HttpFault};
 use crate::zip::ZipError;
 
+/// Words in backticks, for people.
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
 /// Why a toolchain is not to be had.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -147,8 +152,8 @@ pub enum Error {
         /// What it has instead, as a phrase.
         reason: String,
     },
-    /// The index lists the file with other content than the catalog pins.
-    #[error("the index {index} lists `{file}` with sha256 {listed}, but the catalog pins {pinned}")]
+    /// The index lists the file with other content than is pinned.
+    #[error("the index {index} lists `{file}` with sha256 {listed}, but {pinned} is pinned")]
     ListedOtherwise {
         /// Name of the wheel.
         file: String,
@@ -156,7 +161,7 @@ pub enum Error {
         index: String,
         /// The index's sha256.
         listed: String,
-        /// The catalog's sha256.
+        /// The sha256 that the catalog, or a lock file, pins.
         pinned: String,
     },
     /// The index answered with something else than a page of the simple index.
@@ -167,8 +172,8 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// The wheel is not the one that the catalog pins.
-    #[error("`{file}` from {url} is not the file that the catalog pins: {reason}")]
+    /// The wheel is not the one that the catalog, or a lock file, pins.
+    #[error("`{file}` from {url} is not the file that is pinned: {reason}")]
     WrongWheel {
         /// Name of the wheel.
         file: String,
@@ -239,12 +244,14 @@ pub enum Error {
     #[error(transparent)]
     Make(crate::make_catalog::MakeError),
     /// The lock file pins something that its own wheel does not give.
-    #[error("the lock file is damaged: what it pins for torch {version} ({platform}) is not what the wheel gives")]
+    #[error("the lock file is damaged: what it pins for torch {version} ({platform}) is not what the wheel gives: {}", quoted(differing))]
     LockDiffers {
         /// The release, with the local part of its version.
         version: String,
         /// The platform.
         platform: String,
+        /// The keys whose values differ.
+        differing: Vec<&'static str>,
     },
     /// The headers of one build of a release cannot serve for another one.
     #[error("the headers of `{other}` cannot stand in for those of torch {version}+{build}: {count} differ, {example}")]
@@ -307,6 +314,15 @@ impl Error {
     /// Whether it was the network that was missing and is forbidden.
     pub(crate) fn is_offline(&self) -> bool {
         matches!(self, Self::Fetch { source: HttpError { fault: HttpFault::Offline, .. }, .. })
+    }
+
+    /// The same error, with the command that fetches what is missing where the network may not be used.
+    #[must_use]
+    pub fn fetched_by(self, command: impl Into<String>) -> Self {
+        match self {
+            Self::Offline { what, .. } => Self::Offline { what, command: command.into() },
+            error => error,
+        }
     }
 
     /// What the user can do about it; to be printed after the message.

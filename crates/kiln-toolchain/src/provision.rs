@@ -302,14 +302,17 @@ impl<'a> Provisioner<'a> {
     fn provide(&self, release: &TorchRelease) -> Result<StoreTree, Error> {
         self.told(|| {
             self.restore_names(release)?;
-            self.find_or_fetch(&Item::from(release))
+            let tree = self.find_or_fetch(&Item::from(release))?;
+            self.see_stated(release, &tree)?;
+            Ok(tree)
         })
     }
 
     /// The error of something that is missing while the network may not be used.
     fn forbidden(&self, what: &str, argument: &str) -> Error {
-        // Releases of torch can be fetched by themselves; whatever else a build needs, it fetches.
-        let command = if argument.starts_with("torch==") { format!("kiln toolchain fetch {argument}") } else { "kiln build".to_owned() };
+        // What is a release can be fetched by itself; whatever else a build needs, it fetches.
+        let is_release = argument.split_once("==").is_some_and(|(name, _)| matches!(name, "torch" | "tvm-ffi"));
+        let command = if is_release { format!("kiln toolchain fetch {argument}") } else { "kiln build".to_owned() };
         Error::Offline { what: what.to_owned(), command }
     }
 
@@ -484,14 +487,13 @@ impl<'a> Provisioner<'a> {
     }
 }
 
+/// The member of a torch wheel that says which build it is.
+const VERSION_PY: &str = "torch/version.py";
+
 /// What a build needs of a torch wheel: all headers, and the file that says which build it is.
 fn torch_part(release: &TorchRelease) -> Part {
-    let members = Members {
-        dirs: vec!["torch/include/".to_owned()],
-        files: vec!["torch/version.py".to_owned()],
-        programs: Vec::new(),
-        max_size: 512 << 20,
-    };
+    let members =
+        Members { dirs: vec!["torch/include/".to_owned()], files: vec![VERSION_PY.to_owned()], programs: Vec::new(), max_size: 512 << 20 };
     Part::whole(release.wheel.clone(), members)
 }
 

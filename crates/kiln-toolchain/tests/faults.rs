@@ -96,7 +96,7 @@ fn the_index_lists_another_hash() {
     insta::assert_snapshot!(failing(|bench| {
         bench.server.add_file("torch", &bench.wheel.file, bench.wheel.bytes.clone(), Some("0".repeat(64)));
     }), @r"
-    error: the index http://[server]/simple/ lists `torch-2.13.0-py3-none-any.whl` with sha256 [sha256], but the catalog pins [sha256]
+    error: the index http://[server]/simple/ lists `torch-2.13.0-py3-none-any.whl` with sha256 [sha256], but [sha256] is pinned
     hint: the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept
     ");
 }
@@ -301,7 +301,7 @@ fn a_file_that_changes_between_requests() {
 #[test]
 fn a_file_that_grows_between_requests() {
     insta::assert_snapshot!(failing(|bench| bench.server.fault_times(Target::Files, Fault::OtherLength(5), 1, None)), @r"
-    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that the catalog pins: it has [n] bytes, but [n] in the catalog
+    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that is pinned: it has [n] bytes, but [n] are pinned
     hint: the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept
     ");
 }
@@ -360,7 +360,7 @@ fn a_server_without_ranges_and_a_changed_wheel() {
         bench.server.fault(Target::Files, Fault::NoRanges);
         bench.server.fault(Target::Files, Fault::Corrupt(5000));
     }), @r"
-    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that the catalog pins: it has sha256 [sha256], but [sha256] in the catalog
+    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that is pinned: it has sha256 [sha256], but [sha256] is pinned
     hint: the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept
     ");
 }
@@ -372,7 +372,7 @@ fn a_server_without_ranges_and_a_longer_wheel() {
         let longer = [&bench.wheel.bytes[..], b"x"].concat();
         bench.server.add_file("torch", &bench.wheel.file, longer, None);
     }), @r"
-    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that the catalog pins: it has [n] bytes, but [n] in the catalog
+    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that is pinned: it has [n] bytes, but [n] are pinned
     hint: the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept
     ");
 }
@@ -383,7 +383,7 @@ fn a_wheel_of_another_length() {
         let longer = [&bench.wheel.bytes[..], b"x"].concat();
         bench.server.add_file("torch", &bench.wheel.file, longer, None);
     }), @r"
-    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that the catalog pins: it has [n] bytes, but [n] in the catalog
+    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that is pinned: it has [n] bytes, but [n] are pinned
     hint: the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept
     ");
 }

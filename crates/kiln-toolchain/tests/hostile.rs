@@ -173,7 +173,7 @@ fn another_record_than_the_pinned_one() {
     let error = bench.fetch().unwrap_err();
     bench.assert_clean();
     insta::assert_snapshot!(bench.shown(&error), @r"
-    error: `torch-2.13.0-py3-none-any.whl` is refused: its `torch-2.13.0.dist-info/RECORD` has sha256 [sha256], but the catalog pins [sha256]
+    error: `torch-2.13.0-py3-none-any.whl` is refused: its `torch-2.13.0.dist-info/RECORD` has sha256 [sha256], but [sha256] is pinned
     hint: the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept
     ");
 }

@@ -63,7 +63,7 @@ fn a_directory_with_wheels_serves_offline_too() {
     bytes.truncate(1000);
     fs::write(dir.join(&bench.wheel.file), &bytes).unwrap();
     insta::assert_snapshot!(shown(&bench), @r"
-    error: `torch-2.13.0-py3-none-any.whl` from file://[dir]/my%20wheels%20%C3%A9/torch-2.13.0-py3-none-any.whl is not the file that the catalog pins: it has 1000 bytes, but [n] in the catalog
+    error: `torch-2.13.0-py3-none-any.whl` from file://[dir]/my%20wheels%20%C3%A9/torch-2.13.0-py3-none-any.whl is not the file that is pinned: it has 1000 bytes, but [n] are pinned
     hint: the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept
     ");
     bench.assert_clean();
@@ -247,7 +247,7 @@ fn files_that_are_not_there_any_more() {
     bench.server.heal();
     bench.server.fault(Target::Files, Fault::NoSuchBytes(77));
     insta::assert_snapshot!(bench.shown(&bench.fetch().unwrap_err()), @r"
-    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that the catalog pins: it has 77 bytes, but [n] in the catalog
+    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that is pinned: it has 77 bytes, but [n] are pinned
     hint: the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept
     ");
     bench.server.heal();

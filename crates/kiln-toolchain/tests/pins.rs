@@ -161,6 +161,54 @@ fn a_lock_that_was_changed_by_hand_is_refused() {
     assert!(matches!(changed(&|torch| torch.record_sha256 = other()), Error::LockDiffers { .. }));
     assert!(matches!(changed(&|torch| torch.names_sha256 = other()), Error::LockDiffers { .. }));
     assert!(matches!(changed(&|torch| torch.size += 1), Error::LockDiffers { .. }));
+    // What the wheel says of itself.
+    let differs = |change: &dyn Fn(&mut kiln_format::lock::LockedTorch)| changed(change).to_string();
+    let said = "the lock file is damaged: what it pins for torch 2.12.0 (linux-x86_64) is not what the wheel gives: ";
+    assert_eq!(differs(&|torch| torch.cuda = Version::parse("12.8").ok()), format!("{said}`cuda`"));
+    assert_eq!(differs(&|torch| torch.cuda = None), format!("{said}`cuda`"));
+    assert_eq!(differs(&|torch| torch.cxx = "gnu++17".to_owned()), format!("{said}`cxx`"));
+    assert_eq!(differs(&|torch| torch.license = "Evil".to_owned()), format!("{said}`license`"));
+}
+
+/// The store has all of the release: what the lock says of it is compared with that.
+#[test]
+fn a_lock_that_was_changed_later_is_refused() {
+    let bench = Bench::new(&[&torch("2.12.0")]);
+    let sound = bench.pin("2.12.0").unwrap();
+    let changed = |change: &dyn Fn(&mut kiln_format::lock::LockedTorch)| {
+        let mut torch = sound.torch()[0].clone();
+        change(&mut torch);
+        let mut lock = Lock::default();
+        lock.add(torch);
+        let version = lock.torch()[0].version.clone();
+        let provided = bench.with(&lock, "cache", true, |p| p.torch(&version, PLATFORM));
+        let cpu = kiln_format::variant::Compute::Cpu;
+        let asked = bench.with(&lock, "cache", true, |p| p.would_provide_torch(&version, cpu, PLATFORM));
+        let (provided, asked) = (provided.unwrap_err(), asked.unwrap_err());
+        assert_eq!(provided.to_string(), asked.to_string());
+        assert!(matches!(&provided, Error::LockDiffers { .. }), "{provided}");
+        provided.to_string().rsplit_once(": ").unwrap().1.to_owned()
+    };
+    assert_eq!(changed(&|torch| torch.cuda = Version::parse("12.8").ok()), "`cuda`");
+    assert_eq!(changed(&|torch| torch.cuda = None), "`cuda`");
+    assert_eq!(changed(&|torch| torch.cxx = "gnu++17".to_owned()), "`cxx`");
+    assert_eq!(changed(&|torch| torch.license = "Evil".to_owned()), "`license`");
+    bench.with(&sound, "cache", true, |p| p.torch(&parsed("2.12.0"), PLATFORM)).unwrap();
+}
+
+#[test]
+fn a_wheel_whose_metadata_is_that_of_another_one_cannot_be_pinned() {
+    for metadata in ["Name: torch\nVersion: 2.11.0\n", "Name: tortch\nVersion: 2.12.0\n"] {
+        let built = WheelBuilder::new("torch", "2.12.0")
+            .file("torch/version.py", "__version__ = '2.12.0+cu130'\ncuda: Optional[str] = '13.0'\n")
+            .member(Member::stored("torch/lib/libc10.so", library("libc10.so", "2.12.0")))
+            .file("torch-2.12.0.dist-info/METADATA", format!("{metadata}License-Expression: BSD-3-Clause\n"))
+            .build();
+        let bench = Bench::new(&[&Wheel { file: "torch-2.12.0-cp311-cp311-manylinux_2_28_x86_64.whl".to_owned(), ..built }]);
+        let error = bench.pin("2.12.0").unwrap_err();
+        assert!(matches!(error, Error::Make(_)) && error.to_string().contains("its METADATA is that of "), "{error}");
+        bench.assert_clean();
+    }
 }
 
 #[test]

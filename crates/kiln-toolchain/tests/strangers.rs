@@ -73,7 +73,7 @@ fn answers_to_range_requests_that_make_no_sense() {
     error: cannot fetch `torch-2.13.0-py3-none-any.whl`: http://[server]/files/torch-2.13.0-py3-none-any.whl: the server answers a range request without saying which range it sends
     error: cannot fetch `torch-2.13.0-py3-none-any.whl`: http://[server]/files/torch-2.13.0-py3-none-any.whl: the server was asked for bytes [n]-[n] and sends [n]-[n]
     error: cannot fetch `torch-2.13.0-py3-none-any.whl`: http://[server]/files/torch-2.13.0-py3-none-any.whl: the answer ended after 0 of 1 bytes
-    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that the catalog pins: it has 12 bytes, but [n] in the catalog
+    error: `torch-2.13.0-py3-none-any.whl` from http://[server]/files/torch-2.13.0-py3-none-any.whl is not the file that is pinned: it has 12 bytes, but [n] are pinned
     ");
 }
 

@@ -28,6 +28,7 @@ pub fn make_release(wheel: &Path, scratch: &Path) -> Result<MadeRelease, MakeErr
     let unknown = || MakeError { wheel: file_name.to_owned(), reason: "it is not for a known platform".to_owned() };
     let platform = platform(file_name).ok_or_else(unknown)?;
     let mut wheel = WholeWheel::open(wheel)?;
+    wheel.see_name()?;
     let version_py = wheel.read("torch/version.py")?;
     let version_py = VersionPy::parse(&String::from_utf8_lossy(&version_py)).map_err(|reason| wheel.failed(reason))?;
     let mut sets: Vec<(String, CodedSet)> = Vec::new();

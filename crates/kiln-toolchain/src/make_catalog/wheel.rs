@@ -85,6 +85,27 @@ impl WholeWheel {
         Ok(String::from_utf8_lossy(&self.read(&name)?).into_owned())
     }
 
+    /// Sees that its `METADATA` is that of the project and the version in its file name.
+    pub(super) fn see_name(&mut self) -> Result<(), MakeError> {
+        let metadata = self.metadata()?;
+        let field = |name: &str| {
+            let mut fields = metadata.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':'));
+            fields.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned())
+        };
+        // File names write `-` as `_`, and versions have several spellings.
+        let plain = |version: &str| version.to_lowercase().replace(['-', '_'], ".");
+        let version = self.pin.version().to_owned();
+        match (field("Name"), field("Version")) {
+            (Some(found), _) if normalized(&found) != self.pin.project => {
+                Err(self.failed(format!("its METADATA is that of `{}`", found.escape_debug())))
+            }
+            (_, Some(found)) if plain(&found) != plain(&version) => {
+                Err(self.failed(format!("its METADATA is that of version `{}`", found.escape_debug())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The terms that it states, without their texts.
     ///
     /// # Errors

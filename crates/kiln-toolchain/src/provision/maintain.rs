@@ -55,6 +55,9 @@ impl Collected {
     }
 }
 
+/// The command that makes again what is damaged.
+const REPAIR: &str = "kiln toolchain verify --repair";
+
 impl Provisioner<'_> {
     /// Every tree of the user's own store, sorted by name. Those that do not say what they are made of are left out.
     pub fn stored(&self) -> Vec<StoredTree> {
@@ -75,7 +78,11 @@ impl Provisioner<'_> {
         let mut damaged = Vec::new();
         for (id, info) in self.store.all() {
             let Err(Error::Damaged { reason, .. }) = self.store.verify(&id) else { continue };
-            let repaired = repair && self.told(|| self.repair(&id, info.ok()))?;
+            let offline = |error: Error| match error {
+                error if error.is_offline() => self.forbidden(&id, "").fetched_by(REPAIR),
+                error => error.fetched_by(REPAIR),
+            };
+            let repaired = repair && self.told(|| self.repair(&id, info.ok()).map_err(offline))?;
             damaged.push(DamagedEntry { id, reason, repaired });
         }
         for digest in self.store.all_names() {
@@ -85,7 +92,7 @@ impl Provisioner<'_> {
             if repair {
                 self.store.discard_names(&digest)?;
                 let release = self.catalog.releases().iter().find(|release| release.locked && release.names == digest);
-                release.map_or(Ok(()), |release| self.told(|| self.restore_names(release)))?;
+                release.map_or(Ok(()), |release| self.told(|| self.restore_names(release).map_err(|error| error.fetched_by(REPAIR))))?;
             }
             damaged.push(DamagedEntry { id: format!("names/{digest}"), reason: "it was changed".to_owned(), repaired: repair });
         }

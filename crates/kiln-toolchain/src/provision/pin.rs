@@ -5,11 +5,11 @@ use std::sync::PoisonError;
 
 use data_encoding::HEXLOWER;
 use kiln_format::Version;
-use kiln_format::lock::LockedTorch;
+use kiln_format::lock::{self, LockedTorch};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::{Provisioner, torch_part, torch_tree};
+use super::{Provisioner, StoreTree, VERSION_PY, torch_part, torch_tree};
 use crate::catalog::{TorchRelease, shown};
 use crate::error::Error;
 use crate::event::FetchEvent;
@@ -18,6 +18,8 @@ use crate::index::{self, Files, Locations, WheelName};
 use crate::make_catalog::{self, MadeRelease};
 use crate::network::{FoundWheel, Network, WantedWheel};
 use crate::part::WheelPin;
+use crate::toolchain::CxxLevel;
+use crate::version_py::VersionPy;
 use crate::wheel::{Pin, Source, fetch_whole};
 
 /// A release of torch that an index offers for a platform.
@@ -31,6 +33,42 @@ pub struct OfferedTorch {
     pub yanked: bool,
 }
 
+/// What a wheel says of itself that a lock file says too.
+struct Stated<'s> {
+    version: &'s Version,
+    platform: Option<&'s str>,
+    cuda: Option<&'s Version>,
+    license: Option<&'s str>,
+}
+
+impl<'s> Stated<'s> {
+    fn of(release: &'s TorchRelease) -> Self {
+        let TorchRelease { version, platform, cuda, license, .. } = release;
+        Self { version, platform: Some(platform), cuda: cuda.as_ref(), license: Some(license) }
+    }
+
+    /// The keys of a lock whose values are others.
+    fn differing(&self, release: &TorchRelease) -> Vec<&'static str> {
+        // A lock keeps a license without what its text cannot hold.
+        let license = self.license.map(lock::storable);
+        let all = [
+            ("version", *self.version == release.version),
+            ("platform", self.platform == Some(&release.platform)),
+            ("cuda", self.cuda == release.cuda.as_ref()),
+            ("cxx", CxxLevel::of_torch(self.version) == release.cxx_level),
+            ("license", license.as_deref() == Some(&lock::storable(&release.license))),
+        ];
+        all.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+    }
+}
+
+fn refuse_differing(release: &TorchRelease, differing: Vec<&'static str>) -> Result<(), Error> {
+    if differing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::LockDiffers { version: release.shown(), platform: release.platform.clone(), differing })
+}
+
 /// A release that was read and pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedTorch {
@@ -38,6 +76,8 @@ pub struct PinnedTorch {
     pub locked: LockedTorch,
     /// Whether the index vouches for the wheel with a digest of its own. If not, the lock holds what was found.
     pub vouched: bool,
+    /// Why its publisher has withdrawn it, if that is so; the reason may be empty.
+    pub yanked: Option<String>,
 }
 
 impl Provisioner<'_> {
@@ -66,7 +106,7 @@ impl Provisioner<'_> {
     /// index says; [`Error::Offline`]; those of a fetch and of the store, and [`Error::Make`] for a wheel that is no torch.
     pub fn pin_torch(&self, version: &Version, local: Option<&str>, platform: &str) -> Result<PinnedTorch, Error> {
         if let Ok(known) = self.catalog.torch_build(version, local, platform) {
-            return Ok(PinnedTorch { locked: self.locked(known)?, vouched: true });
+            return Ok(PinnedTorch { locked: self.locked(known)?, vouched: true, yanked: None });
         }
         self.told(|| self.read_torch(version, local, platform))
     }
@@ -109,7 +149,7 @@ impl Provisioner<'_> {
         locations.put(&release.wheel.sha256, &listed.url)?;
         let traffic = client.traffic();
         client.tell(FetchEvent::Finished { what, bytes: traffic.bytes, requests: traffic.requests });
-        Ok(PinnedTorch { locked: self.locked(&release)?, vouched: listed.sha256.is_some() })
+        Ok(PinnedTorch { locked: self.locked(&release)?, vouched: listed.sha256.is_some(), yanked: listed.yanked })
     }
 
     /// Sees to it that the names of a locked release are in the store: another machine may have pinned it. They are made from the whole
@@ -128,15 +168,43 @@ impl Provisioner<'_> {
         let client = self.client(&network, what.clone());
         client.tell(FetchEvent::Started { what: what.clone() });
         let url = self.find_pinned(&release.wheel, &network, &client)?;
-        let made = read_whole(&client, &url, &release.wheel.file, Some(&release.wheel.sha256), work.path())?;
-        let names = self.keep_names(&made.names_file)?;
-        if names != release.names || made.release.wheel != release.wheel {
-            return Err(Error::LockDiffers { version: release.shown(), platform: release.platform.clone() });
-        }
+        let made =
+            read_whole(&client, &url, &release.wheel.file, Some(&release.wheel.sha256), work.path()).map_err(|error| match error {
+                // Not the index, but the lock says which it is.
+                Error::Unvouched { file, url, listed, found } => {
+                    Error::WrongWheel { file, url, reason: format!("it has sha256 {found}, but {listed} is pinned") }
+                }
+                error => error,
+            })?;
+        let names = HEXLOWER.encode(&Sha256::digest(&made.names_file));
+        let (wheel, pinned) = (&made.release.wheel, &release.wheel);
+        let mut differing = Stated::of(&made.release).differing(release);
+        differing.extend((wheel.size != pinned.size).then_some("size"));
+        differing.extend((wheel.record_sha256 != pinned.record_sha256).then_some("record-sha256"));
+        differing.extend((names != release.names).then_some("names-sha256"));
+        refuse_differing(release, differing)?;
+        self.keep_names(&made.names_file)?;
         self.take_from(release, &url, &client, &work.path().join(&release.wheel.file))?;
         let traffic = client.traffic();
         client.tell(FetchEvent::Finished { what, bytes: traffic.bytes, requests: traffic.requests });
         Ok(())
+    }
+
+    /// Compares what a lock says of a release with what the wheel itself says, of which its tree has what that is read from.
+    ///
+    /// # Errors
+    /// [`Error::LockDiffers`]; those of reading the tree.
+    pub(super) fn see_stated(&self, release: &TorchRelease, tree: &StoreTree) -> Result<(), Error> {
+        if !release.locked {
+            return Ok(());
+        }
+        let path = tree.dir.join(VERSION_PY);
+        let text = std::fs::read(&path).map_err(Error::store("read", &path))?;
+        let damaged = |reason| Error::Damaged { path: tree.dir.clone(), reason };
+        let VersionPy { version, cuda, .. } = VersionPy::parse(&String::from_utf8_lossy(&text)).map_err(damaged)?;
+        let license = tree.terms.first().and_then(|terms| terms.license.as_deref());
+        let platform = WheelName::parse(&release.wheel.file).and_then(|name| name.system());
+        refuse_differing(release, Stated { version: &version, platform, cuda: cuda.as_ref(), license }.differing(release))
     }
 
     /// Keeps a names file, which no other process removes for as long as this provisioner lives.

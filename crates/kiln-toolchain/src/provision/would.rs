@@ -36,6 +36,9 @@ impl Provisioner<'_> {
         let release = self.catalog.torch_for(version, compute, platform)?.release;
         let item = Item::from(release);
         let availability = self.would_provide(&item)?;
+        if let Some(tree) = self.find(&item.info) {
+            self.see_stated(release, &tree)?;
+        }
         if !release.locked || self.store.names(&release.names).is_some() {
             return Ok(availability);
         }

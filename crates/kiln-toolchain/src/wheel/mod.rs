@@ -201,7 +201,7 @@ fn read_record(source: &mut Source<'_>, members: &[Member]) -> Result<(Record, S
     let dist_info = member.name.strip_suffix("RECORD").unwrap_or_default().to_owned();
     let sha256 = HEXLOWER.encode(&Sha256::digest(&content));
     if sha256 != pin {
-        return Err(refuse(&member.name, format!("has sha256 {sha256}, but the catalog pins {pin}")));
+        return Err(refuse(&member.name, format!("has sha256 {sha256}, but {pin} is pinned")));
     }
     Ok((Record::parse(&member.name, &content).map_err(|reason| refuse(&member.name, reason))?, dist_info))
 }

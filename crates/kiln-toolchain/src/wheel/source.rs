@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
         match self.client.range(&self.url, &range).map_err(|cause| self.failed(cause))? {
             Answer::Part(part) => {
                 if let Some(total) = part.total.filter(|total| *total != self.pin.size) {
-                    return Err(self.wrong(format!("it has {total} bytes, but {} in the catalog", self.pin.size)));
+                    return Err(self.wrong(format!("it has {total} bytes, but {} are pinned", self.pin.size)));
                 }
                 if let Some(reason) = difference((None, &self.etag), (None, &part.etag)) {
                     return Err(Error::Changed { file: self.pin.file.to_owned(), reason });
@@ -136,7 +136,7 @@ impl<'a> Source<'a> {
     fn take_whole(&self, first: Response) -> Result<File, Error> {
         let Pin { file, size, sha256, .. } = self.pin;
         if let Some(length) = first.headers.content_length.filter(|length| *length != size) {
-            return Err(self.wrong(format!("it has {length} bytes, but {size} in the catalog")));
+            return Err(self.wrong(format!("it has {length} bytes, but {size} are pinned")));
         }
         self.client.tell(FetchEvent::WholeFile { file: file.to_owned(), size });
         self.client.expect(size);
@@ -166,7 +166,7 @@ impl<'a> Source<'a> {
             return Err(self.wrong(format!("it has more than the {size} bytes of the catalog")));
         }
         if !sha256.is_empty() && digest != sha256 {
-            return Err(self.wrong(format!("it has sha256 {digest}, but {sha256} in the catalog")));
+            return Err(self.wrong(format!("it has sha256 {digest}, but {sha256} is pinned")));
         }
         Ok(copy)
     }
@@ -176,7 +176,7 @@ impl<'a> Source<'a> {
         match cause.fault {
             HttpFault::Changed(reason) => Error::Changed { file: self.pin.file.to_owned(), reason },
             HttpFault::Unkept(kind, reason) => Error::store("write", &self.copy)(std::io::Error::new(kind, reason)),
-            HttpFault::Short(length) => self.wrong(format!("it has {length} bytes, but {} in the catalog", self.pin.size)),
+            HttpFault::Short(length) => self.wrong(format!("it has {length} bytes, but {} are pinned", self.pin.size)),
             _ => Error::fetch(&format!("`{}`", self.pin.file))(cause),
         }
     }

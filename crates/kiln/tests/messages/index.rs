@@ -244,7 +244,7 @@ fn a_wheel_of_another_digest() {
     exit code 1
     --- stderr ---
         Fetching torch 2.13.0 (linux-x86_64)
-    error[index]: the index http://127.0.0.1:[port]/simple/ lists `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl` with sha256 0000000000000000000000000000000000000000000000000000000000000000, but the catalog pins 60fcdcb2f3876e21146cb4524ef06397d727ca9ad5f020818547e25075fe3cb7
+    error[index]: the index http://127.0.0.1:[port]/simple/ lists `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl` with sha256 0000000000000000000000000000000000000000000000000000000000000000, but 60fcdcb2f3876e21146cb4524ef06397d727ca9ad5f020818547e25075fe3cb7 is pinned
     hint: the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept
     ");
 }
@@ -255,7 +255,7 @@ fn a_wheel_cut_short() {
     exit code 1
     --- stderr ---
         Fetching torch 2.13.0 (linux-x86_64)
-    error[wheel]: `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl` from http://127.0.0.1:[port]/files/torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl is not the file that the catalog pins: it has 24 bytes, but 526574961 in the catalog
+    error[wheel]: `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl` from http://127.0.0.1:[port]/files/torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl is not the file that is pinned: it has 24 bytes, but 526574961 are pinned
     hint: the file was damaged or replaced: try another index with `--index URL`; nothing of it was kept
     ");
 }
