@@ -95,6 +95,8 @@ struct State {
     html_only: bool,
     plain: bool,
     flat: bool,
+    /// Why files were withdrawn, by name.
+    yanked: BTreeMap<String, String>,
     signature: String,
     password: Option<String>,
 }
@@ -130,6 +132,11 @@ impl FixtureServer {
     /// Removes a file.
     pub fn remove(&self, file: &str) {
         lock(&self.state).files.remove(file);
+    }
+
+    /// Withdraws a file: it is still listed and there.
+    pub fn yank(&self, file: &str, reason: &str) {
+        lock(&self.state).yanked.insert(file.to_owned(), reason.to_owned());
     }
 
     /// Spoils every answer from now on.
@@ -265,7 +272,7 @@ fn page(state: &State, project: Option<&str>, request: &Request) -> Response {
             .map(|(name, file)| {
                 let hashes =
                     file.listed_sha256.as_ref().map_or_else(|| serde_json::json!({}), |sha256| serde_json::json!({ "sha256": sha256 }));
-                serde_json::json!({ "filename": name, "url": format!("../../files/{name}{}", state.signature), "hashes": hashes, "size": file.bytes.len() })
+                serde_json::json!({ "filename": name, "url": format!("../../files/{name}{}", state.signature), "hashes": hashes, "size": file.bytes.len(), "yanked": state.yanked.get(*name) })
             })
             .collect();
         let page = serde_json::json!({ "meta": { "api-version": "1.1" }, "name": project.unwrap_or_default(), "files": files });

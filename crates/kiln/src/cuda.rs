@@ -155,12 +155,15 @@ fn compiling(uses: &[CudaUse]) -> Vec<CudaUse> {
     [CudaUse::Compile].into_iter().chain(uses.iter().copied()).collect()
 }
 
+/// The command that fetches a toolkit by itself.
+pub fn fetch_command(version: &Version) -> String {
+    format!("kiln toolchain fetch cuda=={}", version.major_minor())
+}
+
 /// What fetches a toolkit by itself, if that is what `error` asks for; headers for torch and what compiles are fetched so.
 fn offline(error: ToolchainError, known: &CatalogToolkit, wanted: &Wanted<'_>) -> ToolchainError {
     match error {
-        ToolchainError::Offline { what, .. } if FETCHED.iter().any(|uses| wanted.uses == *uses) => {
-            ToolchainError::Offline { what, command: format!("kiln toolchain fetch cuda=={}", known.version.major_minor()) }
-        }
+        error if FETCHED.iter().any(|uses| wanted.uses == *uses) => error.fetched_by(fetch_command(&known.version)),
         error => error,
     }
 }

@@ -108,7 +108,8 @@ fn change(cache_dir: &Path, root: &Path, anew: bool, change: impl FnOnce(&mut Kn
     let _unnoted: io::Result<()> = write();
 }
 
-/// What all known projects need. Projects that are not there are forgotten with `forget_missing`.
+/// What all known projects need. What a project needs that is not there counts unless `forget_missing`; it stays noted all the same
+/// ([`forget`]).
 ///
 /// # Errors
 /// When a note, a lock file or a build record is there and cannot be read, or is damaged: what it names is not known then.
@@ -123,9 +124,7 @@ pub fn needs(cache_dir: &Path, forget_missing: bool) -> Result<Needs, UnknownNee
             Err(cause) => return Err(unread(&path)(cause)),
         };
         if !project.root.is_dir() {
-            if forget_missing {
-                let _gone: io::Result<()> = fs::remove_file(&path);
-            } else {
+            if !forget_missing {
                 needs.texts.extend(project.uses);
                 // As text too: digests are found in one that another Kiln has noted.
                 needs.locks.extend(Lock::parse(&project.lock).ok());
@@ -155,6 +154,13 @@ pub fn needs(cache_dir: &Path, forget_missing: bool) -> Result<Needs, UnknownNee
         needs.texts.extend(project.uses.iter().cloned());
     }
     Ok(needs)
+}
+
+/// Forgets projects: what is noted of them.
+pub fn forget(cache_dir: &Path, roots: &[PathBuf]) {
+    for root in roots {
+        let _gone: io::Result<()> = fs::remove_file(cache_dir.join(DIR).join(file_name(root)));
+    }
 }
 
 /// Where the notes are, below the cache directory.
@@ -232,7 +238,10 @@ mod tests {
         fs::rename(&project, dir.path().join("moved")).unwrap();
         let found = needs(&cache, false).unwrap();
         assert_eq!((found.texts, found.missing), (vec!["bbbb".to_owned(), Lock::default().render()], vec![project.clone()]));
-        assert_eq!(needs(&cache, true).unwrap().missing, [project]);
+        let left_out = Needs { missing: vec![project], ..Needs::default() };
+        assert_eq!(needs(&cache, true).unwrap(), left_out);
+        assert_eq!(needs(&cache, true).unwrap(), left_out, "asking forgets nothing");
+        forget(&cache, &left_out.missing);
         assert_eq!(needs(&cache, false).unwrap(), Needs::default());
     }
 

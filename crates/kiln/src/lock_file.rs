@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use kiln_format::lock::Lock;
+use kiln_format::lock::{self, Lock};
 use kiln_format::{SourceFile, render};
 use thiserror::Error;
 
@@ -78,13 +78,32 @@ pub fn edit(path: &Path, guard: &Path, change: impl FnOnce(&mut Lock)) -> Result
     let dir = place.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(failed("make", dir))?;
     let mode = fs::metadata(&place).map_or(0o644, |meta| meta.permissions().mode());
-    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(failed("write", path))?;
+    let mut file = temporary(&place, dir).map_err(failed("write", path))?;
     // The one file here that nothing can make again: it must not come back empty after the machine has stopped.
     let written = file.write_all(after.render().as_bytes());
     let written = written.and_then(|()| file.as_file().set_permissions(Permissions::from_mode(mode)));
     written.and_then(|()| file.as_file().sync_all()).map_err(failed("write", path))?;
     file.persist(&place).map_err(|cause| failed("write", path)(cause.error))?;
     Ok(true)
+}
+
+/// The end of the names of files that are about to become a lock file.
+const UNFINISHED: &str = ".unfinished";
+
+/// A file that is to become `place`, locked while it is written. What a process left beside it that was killed goes.
+fn temporary(place: &Path, dir: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let prefix = format!(".{}-", place.file_name().and_then(|name| name.to_str()).unwrap_or(lock::FILE_NAME));
+    for entry in fs::read_dir(dir)?.flatten() {
+        let is_one = entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix) && name.ends_with(UNFINISHED));
+        let is_left =
+            || entry.file_type().is_ok_and(|kind| kind.is_file()) && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if is_one && is_left() {
+            let _gone_already: io::Result<()> = fs::remove_file(entry.path());
+        }
+    }
+    let file = tempfile::Builder::new().prefix(&prefix).suffix(UNFINISHED).tempfile_in(dir)?;
+    file.as_file().lock()?;
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -97,7 +116,7 @@ pub(crate) mod testing {
         LockedTorch {
             version: Version::parse(version).unwrap(),
             platform: "linux-x86_64".to_owned(),
-            wheel: "torch-x.whl".to_owned(),
+            wheel: format!("torch-{version}-cp311-cp311-manylinux_2_28_x86_64.whl"),
             size: 1,
             sha256: "a".repeat(64),
             record_sha256: "b".repeat(64),
@@ -138,5 +157,34 @@ mod tests {
         let error = edit(&path, &guard, |lock| lock.add(locked_torch("2.3.0"))).unwrap_err().to_string();
         assert!(error.contains("reads `kiln.lock` files of version 1 only"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "version = 7\n");
+    }
+
+    #[test]
+    fn what_a_killed_process_left_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, guard) = (dir.path().join("kiln.lock"), dir.path().join("guards/x"));
+        let (left, busy, other) = (".kiln.lock-left.unfinished", ".kiln.lock-busy.unfinished", ".kiln.lock-of-a-user");
+        for name in [left, busy, other] {
+            fs::write(dir.path().join(name), "version").unwrap();
+        }
+        let writing = File::open(dir.path().join(busy)).unwrap();
+        writing.lock().unwrap();
+        assert!(edit(&path, &guard, |lock| lock.add(locked_torch("2.3.0"))).unwrap());
+        let mut names: Vec<String> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, [busy, other, "guards", "kiln.lock"]);
+    }
+
+    #[test]
+    fn a_link_stays_one_and_one_to_nowhere_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, guard, target) = (dir.path().join("kiln.lock"), dir.path().join("guards/x"), dir.path().join("elsewhere"));
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        let add = || edit(&path, &guard, |lock| lock.add(locked_torch("2.3.0")));
+        assert!(matches!(add(), Err(LockFileError::Io { what: "read", .. })));
+        assert!(fs::symlink_metadata(&path).unwrap().is_symlink() && !target.exists());
+        fs::write(&target, Lock::default().render()).unwrap();
+        assert!(add().unwrap());
+        assert!(fs::symlink_metadata(&path).unwrap().is_symlink() && fs::read_to_string(&target).unwrap().contains("2.3.0"));
     }
 }

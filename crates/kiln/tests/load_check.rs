@@ -101,6 +101,45 @@ fn what_does_not_load_takes_nobodys_place() {
 }
 
 /// Nothing to call: the library is no kernel, whatever it does when it is loaded.
+/// What is fetched ahead is all that a build needs later, and doctor knows what is missing as the build does.
+#[test]
+fn what_was_fetched_ahead_builds_offline() {
+    let sandbox = Sandbox::without_torch();
+    let dir = project(&sandbox.path("ahead"));
+    let releases = kiln::call::runtime::usual_releases(&kiln_toolchain::Catalog::embedded().unwrap(), "linux-x86_64");
+    let (oldest, newest) = (releases.first().unwrap().to_string(), releases.last().unwrap().to_string());
+    let fetch = |release: &str| {
+        // The only command that sees the caller's environment: it may name the index and the way to it.
+        let mut command = std::process::Command::new(support::kiln_program());
+        command.args(["toolchain", "fetch", &format!("tvm-ffi=={release}")]).env("KILN_CACHE_DIR", sandbox.cache());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let agree = |expected: Option<&str>| {
+        let verdict = sandbox.run(&dir, &["--offline", "doctor", "cpu"]);
+        let build = sandbox.run(&dir, &["--offline", "build", "--backend", "cpu"]);
+        assert_eq!(
+            (verdict.code, build.code),
+            expected.map_or((Some(0), Some(0)), |_| (Some(1), Some(1))),
+            "{} {}",
+            verdict.stdout,
+            build.stderr
+        );
+        for said in [&verdict.stdout, &build.stderr] {
+            assert!(
+                expected.is_none_or(|release| said.contains(&format!("run `kiln toolchain fetch tvm-ffi=={release}` while online"))),
+                "{said}"
+            );
+        }
+    };
+    agree(Some(&oldest));
+    fetch(&oldest);
+    agree(Some(&newest));
+    fetch(&newest);
+    agree(None);
+    assert_eq!(stage(&dir), "loaded");
+}
+
 #[test]
 fn a_library_without_functions_is_no_kernel() {
     let sandbox = Sandbox::new();

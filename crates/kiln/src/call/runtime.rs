@@ -1,10 +1,11 @@
 //! The runtime of tvm-ffi that a kernel is called with.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use kiln_format::variant::ArchFramework;
 use kiln_format::{MajorMinor, Version};
-use kiln_toolchain::{Catalog, Provisioner, TvmFfiRelease};
+use kiln_toolchain::{Catalog, Part, Provisioner, StoreTree, TvmFfiRelease};
 
 use super::{CallError, Kernel};
 use crate::matrix::Target;
@@ -118,8 +119,38 @@ fn of_path(path: &Path) -> Result<(String, PathBuf), CallError> {
 /// Those with which [`of_minor`] would end.
 pub fn would_have(minor: MajorMinor, machine: Target, catalog: &Catalog, provisioner: &Provisioner<'_>) -> Result<(), RuntimeError> {
     let release = release_of(None, Some(minor), machine, catalog)?;
-    provisioner.would_assemble(&tree_name(release), &[release.runtime_part()])?;
+    let (name, parts) = wheel_tree(release);
+    provisioner.would_assemble(&name, &parts).map_err(|error| error.fetched_by(fetch_command(release)))?;
     Ok(())
+}
+
+/// Fetches the runtime of a release for `platform`, as builds take it that load what they have made.
+///
+/// # Errors
+/// When the catalog lacks it, or it cannot be fetched.
+pub fn fetch(version: &Version, platform: &str, provisioner: &Provisioner<'_>) -> Result<(), kiln_toolchain::Error> {
+    tree(provisioner.catalog().tvm_ffi(version, platform)?, provisioner).map(drop)
+}
+
+/// The releases of tvm-ffi that builds for `platform` use unless they are told otherwise: of each release line the oldest, which is
+/// compiled against, and the newest, which loads what was compiled. Ascending.
+pub fn usual_releases(catalog: &Catalog, platform: &str) -> Vec<Version> {
+    let here = || catalog.tvm_ffi_releases().iter().filter(|release| release.platform == platform).map(|release| &release.version);
+    let same_line = |a: &Version, b: &Version| a.major_minor() == b.major_minor();
+    let is_end = |version: &&Version| {
+        let line = || here().filter(|other| same_line(other, version));
+        line().all(|other| other >= *version) || line().all(|other| other <= *version)
+    };
+    here().filter(is_end).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn tree(release: &TvmFfiRelease, provisioner: &Provisioner<'_>) -> Result<StoreTree, kiln_toolchain::Error> {
+    let (name, parts) = wheel_tree(release);
+    provisioner.assemble(&name, &parts).map_err(|error| error.fetched_by(fetch_command(release)))
+}
+
+fn fetch_command(release: &TvmFfiRelease) -> String {
+    format!("kiln toolchain fetch tvm-ffi=={}", release.version)
 }
 
 fn of_catalog(
@@ -130,12 +161,13 @@ fn of_catalog(
     provisioner: &Provisioner<'_>,
 ) -> Result<(String, PathBuf), RuntimeError> {
     let release = release_of(wanted, minor, machine, catalog)?;
-    let tree = provisioner.assemble(&tree_name(release), &[release.runtime_part()])?;
+    let tree = tree(release, provisioner)?;
     Ok((format!("tvm-ffi {}", release.version), tree.dir.join(release.runtime_library())))
 }
 
-fn tree_name(release: &TvmFfiRelease) -> String {
-    format!("tvm-ffi-{}-{}-runtime", release.version, release.platform)
+/// Name and parts of the tree that has the runtime of a release.
+pub fn wheel_tree(release: &TvmFfiRelease) -> (String, Vec<Part>) {
+    (format!("tvm-ffi-{}-{}-runtime", release.version, release.platform), vec![release.runtime_part()])
 }
 
 /// The newest release that fits.

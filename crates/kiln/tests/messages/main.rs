@@ -15,6 +15,7 @@ mod launcher;
 mod layout;
 mod make;
 mod output;
+mod pins;
 mod place;
 mod project;
 mod secrets;

@@ -29,6 +29,10 @@ impl Place {
         let torch = catalog.releases().iter().map(|release| ("torch", this.torch(&release.version), "torch/include"));
         let here = catalog.tvm_ffi_releases().iter().filter(|release| release.platform == PLATFORM);
         let tvm_ffi = here.map(|release| ("tvm-ffi", this.tvm_ffi(&release.version), "tvm_ffi/include"));
+        for release in catalog.tvm_ffi_releases().iter().filter(|release| release.platform == PLATFORM) {
+            let (name, parts) = kiln::call::runtime::wheel_tree(release);
+            put_tree(&name, &this.provided(|provisioner| provisioner.planned_tree(&name, &parts).dir));
+        }
         for (name, files, include) in torch.chain(tvm_ffi) {
             fs::create_dir_all(files.join(include)).unwrap();
             put_tree(name, &files);

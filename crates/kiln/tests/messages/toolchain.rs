@@ -157,7 +157,7 @@ pub(crate) fn unknown_torch(size: usize) -> kiln_test_server::Wheel {
 }
 
 /// A wheel of this release of torch with so many such bytes.
-fn torch(version: &str, size: usize) -> kiln_test_server::Wheel {
+pub(crate) fn torch(version: &str, size: usize) -> kiln_test_server::Wheel {
     use kiln_test_server::{Member, Wheel, WheelBuilder, noise};
     let stub = kiln_object::stub::Stub::new("libc10.so", kiln_object::elf::Machine::X86_64, Vec::new()).write().unwrap();
     let built = WheelBuilder::new("torch", version)

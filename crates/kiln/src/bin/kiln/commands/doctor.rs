@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use kiln::Event;
-use kiln::build::{BuildOptions, Checked, Services};
+use kiln::build::{BuildOptions, Checked, Loader, Services};
 use kiln::build_error::Report;
 use kiln::doctor::{self, Examination, IndexShown};
 use kiln::frameworks::TorchSource;
@@ -84,7 +85,12 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
     let refusal = refusal.or_else(|| named().err().map(|error| Report::from(&error)));
     let jobs = Jobs::new(None, &settings.environment, printer)?;
     let services = Services {
-        loader: None,
+        // Nothing is loaded, but what a build would load with is looked for.
+        loader: super::call::worker().ok().map(|worker| Loader {
+            worker,
+            elsewhere: settings.environment.temporary_dir(),
+            timeout: Duration::ZERO,
+        }),
         launcher: None,
         actions: actions.as_ref(),
         cuda,

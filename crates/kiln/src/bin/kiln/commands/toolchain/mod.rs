@@ -4,11 +4,11 @@ mod list;
 mod pins;
 mod store;
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use kiln::Event;
+use kiln::call::runtime;
 use kiln::{BuildError, known_projects, lock_file};
 use kiln_format::Version;
 use kiln_format::lock::{self, Lock};
@@ -111,7 +111,13 @@ fn fetch(context: &Context<'_>, catalog: &Catalog, releases: &[String]) -> Resul
                 Release::Torch(version, local) => {
                     context.provisioner.fetch_build(version, local.as_deref(), &context.platform).map(drop)?;
                 }
-                Release::TvmFfi(version) => context.provisioner.fetch_tvm_ffi(version, &context.platform)?,
+                Release::TvmFfi(version) => {
+                    context.provisioner.fetch_tvm_ffi(version, &context.platform)?;
+                    // What is compiled for another machine is not loaded on this one.
+                    if context.settings.target == context.settings.machine {
+                        runtime::fetch(version, &context.platform, context.provisioner)?;
+                    }
+                }
                 Release::Cuda(version) => fetch_cuda(context, catalog, version)?,
             }
         }
@@ -124,7 +130,7 @@ fn fetch_cuda(context: &Context<'_>, catalog: &Catalog, version: &Version) -> Re
     for uses in kiln::cuda::FETCHED {
         let tree = kiln::cuda::wheel_tree(catalog, version, &context.platform, uses);
         let (name, parts) = tree.ok_or_else(|| unknown_cuda(context, catalog, version))?;
-        context.provisioner.assemble(&name, &parts)?;
+        context.provisioner.assemble(&name, &parts).map_err(|error| error.fetched_by(kiln::cuda::fetch_command(version)))?;
     }
     Ok(())
 }
@@ -139,13 +145,9 @@ fn unknown_cuda(context: &Context<'_>, catalog: &Catalog, version: &Version) -> 
 /// The releases of torch and tvm-ffi that builds of this platform use unless they are told otherwise.
 fn all(context: &Context<'_>, catalog: &Catalog) -> Vec<Release> {
     let torch = catalog.releases().iter().filter(|release| release.platform == context.platform);
-    let tvm_ffi = catalog.tvm_ffi_releases().iter().filter(|release| release.platform == context.platform);
-    let mut minors = BTreeSet::new();
-    // The first of a minor is its oldest.
-    let tvm_ffi = tvm_ffi.filter(|release| minors.insert(release.version.major_minor()));
     torch
         .map(|release| Release::Torch(release.version.clone(), release.local().map(str::to_owned)))
-        .chain(tvm_ffi.map(|release| Release::TvmFfi(release.version.clone())))
+        .chain(runtime::usual_releases(catalog, &context.platform).into_iter().map(Release::TvmFfi))
         .collect()
 }
 

@@ -7,7 +7,7 @@ use kiln::matrix::Matrix;
 use kiln::{BuildError, known_projects, lock_file};
 use kiln_format::Version;
 use kiln_format::lock::{self, Lock, LockedTorch};
-use kiln_toolchain::PinnedTorch;
+use kiln_toolchain::{OfferedTorch, PinnedTorch};
 
 use super::{Context, named};
 use crate::exit::{Exit, Failure};
@@ -81,25 +81,34 @@ impl Target {
 pub(super) fn add(context: &Context<'_>, releases: &[String], user: bool) -> Result<Exit, Failure> {
     let releases = releases.iter().map(|text| named(text)).collect::<Result<Vec<_>, _>>()?;
     context.heeding_signals(|| {
+        let target = Target::new(context, user)?;
+        // All are pinned or none: the lock is changed once, at the end.
+        let mut added: Vec<LockedTorch> = Vec::new();
         for (version, local) in releases {
-            let target = Target::new(context, user)?;
             let shown = local.as_ref().map_or_else(|| version.to_string(), |local| format!("{version}+{local}"));
             let text = format!("torch {shown} ({})", context.platform);
             if target.pinned(&version, local.as_deref(), &context.platform).is_some() {
                 context.printer.status("Unchanged", &format!("{text} is pinned in {}", target.shown));
                 continue;
             }
+            if added.iter().any(|torch| torch.is_same_build(&version, local.as_deref(), &context.platform)) {
+                continue;
+            }
             // Before a wheel of half a gigabyte is read for nothing.
             target.refuse_if_locked(context, &format!("{text} is not pinned"))?;
             let pinned = context.provisioner.pin_torch(&version, local.as_deref(), &context.platform)?;
-            warn_if_unvouched(context, &pinned);
-            let locked = pinned.locked;
-            // Without a local part an index may offer just one build that has one.
-            let text = format!("torch {} ({})", locked.shown(), context.platform);
-            let (license, cuda) = (locked.license.clone(), shown_cuda(&locked));
-            let unplanned = unplanned(context, &locked)?;
-            target.change(context, &text, |lock| lock.add(locked))?;
-            context.printer.status("Added", &format!("{text}, {cuda}, to {}; license: {license}", target.shown));
+            warn_of_wheel(context, &pinned);
+            added.push(pinned.locked);
+        }
+        // Before anything is changed: this may fail, too.
+        let unplanned = added.iter().map(|torch| unplanned(context, torch)).collect::<Result<Vec<_>, _>>()?;
+        // Without a local part an index may offer just one build that has one.
+        let text = |torch: &LockedTorch| format!("torch {} ({})", torch.shown(), context.platform);
+        let what = added.iter().map(text).collect::<Vec<_>>().join(", ");
+        target.change(context, &what, |lock| added.iter().for_each(|torch| lock.add(torch.clone())))?;
+        for (torch, unplanned) in added.iter().zip(unplanned) {
+            let (cuda, license) = (shown_cuda(torch), &torch.license);
+            context.printer.status("Added", &format!("{}, {cuda}, to {}; license: {license}", text(torch), target.shown));
             if let Some(message) = unplanned {
                 context.printer.warning(&format!("{message}; {ROW_HINT}"));
             }
@@ -125,12 +134,18 @@ pub(super) fn update(context: &Context<'_>, names: &[String], user: bool) -> Res
     context.heeding_signals(|| {
         let offered = context.provisioner.offered_torch(&context.platform)?;
         for old in pinned {
-            let newer = offered.iter().filter(|offer| {
-                offer.local.as_deref() == old.local()
-                    && !offer.yanked
-                    && offer.version.major_minor() == old.version.major_minor()
-                    && offer.version > old.version
-            });
+            let minor = old.version.major_minor();
+            let line = || {
+                let is_of_it = |offer: &&OfferedTorch| offer.local.as_deref() == old.local() && offer.version.major_minor() == minor;
+                offered.iter().filter(is_of_it)
+            };
+            if line().next().is_none() {
+                let build = old.local().map(|local| format!(" with `+{local}`")).unwrap_or_default();
+                let text = format!("torch {} ({}): the index offers no torch {minor}{build}", old.shown(), old.platform);
+                context.printer.status("Unchanged", &text);
+                continue;
+            }
+            let newer = line().filter(|offer| !offer.yanked && offer.version > old.version);
             let Some(newest) = newer.map(|offer| offer.version.clone()).max() else {
                 context.printer.status("Unchanged", &format!("torch {} ({}) is the newest of its line", old.shown(), old.platform));
                 continue;
@@ -140,7 +155,7 @@ pub(super) fn update(context: &Context<'_>, names: &[String], user: bool) -> Res
             let text = format!("torch {} -> {newest}{local} ({})", old.shown(), old.platform);
             target.refuse_if_locked(context, &text)?;
             let pinned = context.provisioner.pin_torch(&newest, old.local(), &context.platform)?;
-            warn_if_unvouched(context, &pinned);
+            warn_of_wheel(context, &pinned);
             let (was, is) = (shown_cuda(&old), shown_cuda(&pinned.locked));
             target.change(context, &text, |lock| {
                 lock.remove(&old.version, old.local(), &old.platform);
@@ -163,10 +178,14 @@ fn unplanned(context: &Context<'_>, torch: &LockedTorch) -> Result<Option<String
     Ok(matrix.with_locked(&lock).unplanned(torch))
 }
 
-fn warn_if_unvouched(context: &Context<'_>, pinned: &PinnedTorch) {
+fn warn_of_wheel(context: &Context<'_>, pinned: &PinnedTorch) {
     if !pinned.vouched {
         let wheel = &pinned.locked.wheel;
         context.printer.warning(&format!("the index gives no digest of `{wheel}`: the lock pins what was received"));
+    }
+    if let Some(reason) = &pinned.yanked {
+        let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        context.printer.warning(&format!("the publisher has withdrawn `{}`{why}", pinned.locked.wheel));
     }
 }
 

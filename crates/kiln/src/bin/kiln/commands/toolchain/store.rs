@@ -40,7 +40,10 @@ pub(super) fn collect(context: &Context<'_>, dry_run: bool, forget_missing: bool
     if let Some(project) = &context.project {
         known_projects::note_lock(&context.cache_dir, project, &context.project_lock);
     }
-    let mut needs = known_projects::needs(&context.cache_dir, forget_missing && !dry_run).map_err(unknown)?;
+    let mut needs = known_projects::needs(&context.cache_dir, forget_missing).map_err(unknown)?;
+    if forget_missing && !dry_run {
+        known_projects::forget(&context.cache_dir, &needs.missing);
+    }
     needs.locks.push(context.settings.user_lock()?);
     for missing in needs.missing.iter().filter(|_| !forget_missing) {
         let text = format!("the project in `{}` is not there: what it used is kept; `--forget-missing` forgets it", missing.display());
