@@ -272,7 +272,11 @@ fn page(state: &State, project: Option<&str>, request: &Request) -> Response {
             .map(|(name, file)| {
                 let hashes =
                     file.listed_sha256.as_ref().map_or_else(|| serde_json::json!({}), |sha256| serde_json::json!({ "sha256": sha256 }));
-                serde_json::json!({ "filename": name, "url": format!("../../files/{name}{}", state.signature), "hashes": hashes, "size": file.bytes.len(), "yanked": state.yanked.get(*name) })
+                let mut listed = serde_json::json!({ "filename": name, "url": format!("../../files/{name}{}", state.signature), "hashes": hashes, "size": file.bytes.len() });
+                if let Some(reason) = state.yanked.get(*name) {
+                    listed["yanked"] = reason.as_str().into();
+                }
+                listed
             })
             .collect();
         let page = serde_json::json!({ "meta": { "api-version": "1.1" }, "name": project.unwrap_or_default(), "files": files });
