@@ -354,7 +354,7 @@ mod tests {
           |
         3 | missing-file = "x"
           | ^^^^^^^^^^^^
-          = allowed here: `arch-flag`, `capability-coverage`, `default-stream`, `duplicate-backend`, `duplicate-source`, `duplicate-value`, `layout`, `leading-dot`, `license-id`, `machine-flag`, `noarch-backend`, `not-loadable`, `not-portable`, `own-registration`, `unknown-arch`, `unused-dependency`, `unused-exclude`, `unused-flag`, `unused-kernel`, `unused-key`, `unused-source`, `unused-stable-abi`
+          = allowed here: `arch-flag`, `capability-coverage`, `default-stream`, `duplicate-backend`, `duplicate-source`, `duplicate-value`, `layout`, `leading-dot`, `license-id`, `machine-flag`, `noarch-backend`, `not-loadable`, `not-portable`, `own-registration`, `unknown-arch`, `unused-dependency`, `unused-exclude`, `unused-flag`, `unused-kernel`, `unused-key`, `unused-source`, `unused-stable-abi`, `wide-include`
         hint: errors cannot be silenced
 
         error[invalid-value]: `unused-source` needs a reason

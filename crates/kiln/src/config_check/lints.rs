@@ -33,6 +33,7 @@ pub const LINTS: &[&str] = &[
     "unused-key",
     "unused-source",
     "unused-stable-abi",
+    "wide-include",
 ];
 
 /// AMD's devices from the first that ROCm knows.

@@ -11,6 +11,7 @@ mod lints;
 mod meaning;
 #[cfg(test)]
 mod testing;
+mod wide_includes;
 
 use std::path::Path;
 
@@ -31,6 +32,7 @@ pub fn check(root: &Path, build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     diagnostics.extend(lints::check(build));
     diagnostics.extend(launches::check(root, build));
     diagnostics.extend(coverage::check(build));
+    diagnostics.extend(wide_includes::check(root, build));
     diagnostics.sort_by_key(|d| (d.span.map(|span| span.start), d.level));
     diagnostics
 }

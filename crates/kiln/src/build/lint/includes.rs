@@ -72,7 +72,7 @@ pub(super) fn is_umbrella(header: &str) -> bool {
 }
 
 /// The header that a line includes, and whether it stands in quotes.
-pub(super) fn include(line: &str) -> Option<(&str, bool)> {
+pub(crate) fn include(line: &str) -> Option<(&str, bool)> {
     let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
     match rest.strip_prefix('<') {
         Some(rest) => Some((rest.split_once('>')?.0, false)),

@@ -33,6 +33,7 @@ use std::time::Duration;
 use kiln_backend::{SourceKind, classify_source};
 
 use self::includes::Includes;
+pub(crate) use self::includes::include;
 use self::measure::{Bench, Compile};
 use super::{Prepared, Services, work_dir};
 use crate::build_error::BuildError;
