@@ -108,7 +108,8 @@ fn wheels_that_are_not_sound_are_refused() {
     let place = Place::new();
     let error = |builder: WheelBuilder| place.error(&place.save(FILE, &builder.build().bytes));
     let version_py = || Member::new("torch/version.py", "__version__ = '2.13.0'\n");
-    let torch = || WheelBuilder::new("torch", "2.13.0");
+    let bare = || WheelBuilder::new("torch", "2.13.0");
+    let torch = || bare().file("torch-2.13.0.dist-info/METADATA", "Name: torch\nVersion: 2.13.0\nLicense: MIT\n");
 
     insta::assert_snapshot!(place.error(Path::new("torch-2.13.0-py3-none-any.whl")), @"no catalog entry can be made of `torch-2.13.0-py3-none-any.whl`: it is not for a known platform");
     insta::assert_snapshot!(place.error(&place.save(FILE, b"text")), @"no catalog entry can be made of `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl`: it is no zip file, or its end is missing");
@@ -118,10 +119,10 @@ fn wheels_that_are_not_sound_are_refused() {
     insta::assert_snapshot!(error(torch().member(Member { crc32: Some(1), ..version_py() })), @"no catalog entry can be made of `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl`: `torch/version.py` is damaged");
     insta::assert_snapshot!(error(torch().member(Member { recorded_as: Some(b"other".to_vec()), ..version_py() })), @"no catalog entry can be made of `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl`: `torch/version.py` is not what RECORD says");
     insta::assert_snapshot!(error(torch().member(Member { recorded: false, ..version_py() })), @"no catalog entry can be made of `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl`: RECORD does not have `torch/version.py`");
-    insta::assert_snapshot!(error(torch().member(version_py()).file("torch/lib/libc10.so", place.library("libc10.so", ""))), @"no catalog entry can be made of `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl`: it has no `torch-2.13.0.dist-info/METADATA`");
+    insta::assert_snapshot!(error(bare().member(version_py()).file("torch/lib/libc10.so", place.library("libc10.so", ""))), @"no catalog entry can be made of `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl`: it has no `torch-2.13.0.dist-info/METADATA`");
     insta::assert_snapshot!(error(torch().member(version_py()).file("torch/lib/libc10.so", "text")), @"no catalog entry can be made of `torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl`: `torch/lib/libc10.so`: not a shared library");
     let empty = torch().without_record().member(version_py()).file("torch-2.13.0.dist-info/RECORD", "");
-    assert!(error(empty).ends_with("RECORD does not have `torch/version.py`"));
+    assert!(error(empty).ends_with("RECORD does not have `torch-2.13.0.dist-info/METADATA`"));
     let missing = place.error(&place.dir.path().join("torch-1-py3-none-manylinux_2_28_x86_64.whl"));
     assert!(missing.contains("No such file"), "{missing}");
 }
