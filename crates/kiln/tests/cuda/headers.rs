@@ -114,6 +114,6 @@ fn headers_that_torch_includes_are_there() {
     fetch(&dir, &ONLY);
     sandbox.build(&dir, &ONLY);
     assert_eq!(code(&extension(&dir)), ["sm_80"]);
-    let checked = sandbox.run(&dir, &["check-config"]).stderr;
+    let checked = sandbox.run(&dir, &["check-config", "-v"]).stderr;
     assert!(checked.contains("note[wide-include]") && checked.contains("`c10/cuda/CUDAStream.h` has torch's streams alone"), "{checked}");
 }
