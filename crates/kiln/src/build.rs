@@ -4,6 +4,7 @@ pub mod lint;
 mod load;
 mod packaging;
 mod records;
+mod toolkits;
 mod unobjected;
 mod work_dir;
 
@@ -13,19 +14,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kiln_cuda::{CudaBackend, DryRuns};
-use kiln_format::build::{Framework, KernelOptions};
+use kiln_format::build::Framework;
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
-use kiln_format::variant::Compute;
-use kiln_format::{BackendName, Build, Diagnostic, Level, MajorMinor, OpsId, Version, first_of_many};
+use kiln_format::{BackendName, Build, Diagnostic, Level, OpsId, Version, first_of_many};
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer};
-use kiln_rocm::RocmBackend;
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{Availability, CudaUse, Launcher, Processor, Provisioner};
+use kiln_toolchain::{Availability, Launcher, Processor, Provisioner};
 
 use self::packaging::package_variant;
+use self::toolkits::{cuda_release, cuda_uses, rocm_release};
 use self::unobjected::Unobjected;
 use crate::arch::ArchRequests;
 use crate::backends::Backends;
@@ -33,7 +32,7 @@ use crate::build_error::{BuildError, chain};
 use crate::call::runtime::RuntimeFiles;
 use crate::compiler_messages::CompilerMessages;
 use crate::config_check;
-use crate::cuda::{self, CudaToolkits, Wanted};
+use crate::cuda::{CudaToolkits, Wanted};
 use crate::dependencies::{HeaderSource, HeaderTrees};
 use crate::disk;
 use crate::event::Event;
@@ -50,7 +49,7 @@ use crate::plan::{BuildPlan, PlanRequest, can_build, plan};
 use crate::project::{self, Project};
 use crate::record::BuildRecord;
 use crate::replace;
-use crate::rocm::{self, ConverterSource, RocmToolkits};
+use crate::rocm::{self, RocmToolkits};
 use crate::stale::Stale;
 
 pub use load::{LoadCheck, Loader};
@@ -298,8 +297,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     let with_toolkit = |selected: &Selected| {
         can_build(selected)
             .and_then(|()| is_of_system(selected, options.machine))
-            .and_then(|()| cuda_release(selected).map_or(Ok(()), |release| services.cuda.has(release, &platform)))
-            .and_then(|()| rocm_release(selected).map_or(Ok(()), |release| services.rocm.has(release)))
+            .and_then(|()| toolkits::have_that_of(selected, services, &platform))
     };
     let selection = checked.choose(options.target, options.set, &filters, &with_toolkit)?;
     if selection.variants.is_empty() {
@@ -335,34 +333,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     }
     let uses: BTreeSet<FrameworkUse> = compiled().filter_map(FrameworkUse::of).collect();
     let frameworks = Frameworks::provide(&uses, &framework_source(checked, services, &platform), options.fetch)?;
-    let mut backends = Backends::default();
-    if compiled().any(|selected| cuda_release(selected).is_some()) {
-        cuda::check_path(root)?;
-        cuda::check_path(services.cache_dir)?;
-    }
-    let dry_runs = Arc::new(DryRuns::kept_in(services.cache_dir));
-    let cuda_uses = cuda_uses(build, selection.variants.iter());
-    for release in compiled().filter_map(cuda_release).collect::<BTreeSet<_>>() {
-        let wanted = Wanted { release, platform: &platform, uses: cuda_uses.clone(), fetch: options.fetch };
-        let backend = CudaBackend::new(services.cuda.toolkit(&wanted)?, options.arch.as_ref().and_then(|arch| arch.cuda.clone()));
-        // A toolkit that is only planned cannot be asked.
-        backends.add_cuda(release, if options.fetch { backend.with_dry_runs(Arc::clone(&dry_runs)) } else { backend });
-    }
-    for release in compiled().filter_map(rocm_release).collect::<BTreeSet<_>>() {
-        let toolkit = services.rocm.toolkit(release)?;
-        let mut backend = RocmBackend::new(toolkit, options.arch.as_ref().and_then(|arch| arch.rocm.clone()));
-        if rocm::has_cuda_sources(build) {
-            let torches =
-                compiled().filter(|selected| rocm_release(selected) == Some(release) && !matches!(selected.kind, Kind::TvmFfi(_)));
-            let newest = torches.filter_map(|selected| selected.row.as_ref()).map(|row| &row.release).max();
-            let (provisioner, torch) = (services.provisioner, &services.torch);
-            let source = ConverterSource { provisioner, torch, release: newest, platform: &platform, fetch: options.fetch };
-            if let Some(hipify) = rocm::converter(&source, services.rocm.environment)? {
-                backend = backend.with_hipify(hipify);
-            }
-        }
-        backends.add_rocm(release, backend);
-    }
+    let backends = toolkits::provide(checked, &selection.variants, &options, services)?;
     let warn = |message: String| (services.events)(&Event::Warning { message });
     let (host, refused_host) = match host {
         None => (None, None),
@@ -578,38 +549,6 @@ fn is_of_system(selected: &Selected, machine: Target) -> Result<(), String> {
         }
         _ => Ok(()),
     }
-}
-
-/// The CUDA release that a variant is compiled for.
-fn cuda_release(selected: &Selected) -> Option<MajorMinor> {
-    match selected.row.as_ref()?.compute {
-        Compute::Cuda(release) => Some(release),
-        _ => None,
-    }
-}
-
-/// The ROCm release that a variant is compiled for.
-fn rocm_release(selected: &Selected) -> Option<MajorMinor> {
-    match selected.row.as_ref()?.compute {
-        Compute::Rocm(release) => Some(release),
-        _ => None,
-    }
-}
-
-/// What the variants for CUDA need of a toolkit beside its compilers.
-fn cuda_uses<'s>(build: &Build, mut variants: impl Iterator<Item = &'s Selected>) -> Vec<CudaUse> {
-    let mut uses = Vec::new();
-    let flags = build.kernels_for(BackendName::Cuda).filter_map(|kernel| match &kernel.options {
-        KernelOptions::Cuda { flags, .. } => Some(flags),
-        _ => None,
-    });
-    if flags.flatten().any(|flag| kiln_cuda::is_relocatable(&flag.value)) {
-        uses.push(CudaUse::DeviceLink);
-    }
-    if variants.any(|variant| variant.kind == Kind::Torch && cuda_release(variant).is_some()) {
-        uses.push(CudaUse::TorchHeaders);
-    }
-    uses
 }
 
 /// A compiler for people: its family's program and its release.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use kiln_format::variant::{ArchFramework, Compute, Variant};
 use kiln_format::{Level, MajorMinor};
 
-use super::{BuildError, BuildOptions, Prepared, Services, cuda_release};
+use super::toolkits::cuda_release;
+use super::{BuildError, BuildOptions, Prepared, Services};
 use crate::call::check::Loadable;
 use crate::call::runtime::{Choice, RuntimeError, RuntimeFiles, of_minor, would_have};
 use crate::call::{Ended, Session, Wanted, Worker, find};

@@ -7,7 +7,8 @@ use kiln_format::variant::Os;
 use kiln_toolchain::floor::FloorChoice;
 use kiln_toolchain::{Provider, Terms};
 
-use super::{Prepared, Services, compiler_name, cuda_release, rocm_release};
+use super::toolkits::{cuda_release, rocm_release};
+use super::{Prepared, Services, compiler_name};
 use crate::dependencies::HeaderProvider;
 use crate::floor::record as floor_record;
 use crate::frameworks::Provided;
