@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln_backend::discover::{Candidate, KitKind, Lack, View, find, identity};
+use kiln_backend::discover::{Candidate, KitKind, Lack, View, find, identity, of_this_machine};
 #[cfg(feature = "wheels")]
 use kiln_backend::{Catalog, CatalogToolkit, CudaUse, FetchError, Part, Provisioner};
 use kiln_backend::{LibraryExports, MajorMinor, NameSet, PathRef, RootBinding, RootKind, RootName, Version, elf};
@@ -100,12 +100,7 @@ impl CudaToolkit {
     /// What this machine has in `environment` and its usual places, toolkits that lack something included; only what is in the
     /// directory that `named` tells, if there is one, by the option's name.
     pub fn candidates(environment: &BTreeMap<String, String>, named: Option<(&str, &Path)>) -> Vec<Candidate> {
-        let view = View { root: Path::new("/"), environment, os: std::env::consts::OS, cpu: std::env::consts::ARCH };
-        let mut found = find(KitKind::Cuda, &view, named).candidates;
-        if let Some((_, dir)) = named {
-            found.retain(|kit| kit.root == dir);
-        }
-        found
+        of_this_machine(KitKind::Cuda, environment, named)
     }
 
     /// The toolkit that was found as `kit`, with the digest of what decides its results; what was found out for that is kept in

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln_backend::discover::{Candidate, KitKind, View, clang_release, find, identity};
+use kiln_backend::discover::{Candidate, KitKind, clang_release, identity, of_this_machine};
 use kiln_backend::{LibraryExports, MajorMinor, NameSet, PathRef, RootBinding, RootKind, RootName, Version, elf};
 
 /// A ROCm: a HIP compiler with its headers, its device libraries and the names of its run time.
@@ -78,12 +78,7 @@ impl RocmToolkit {
     /// What this machine has in `environment` and its usual places, installations that lack something included; only what is in the
     /// directory that `named` tells, if there is one, by the option's name.
     pub fn candidates(environment: &BTreeMap<String, String>, named: Option<(&str, &Path)>) -> Vec<Candidate> {
-        let view = View { root: Path::new("/"), environment, os: std::env::consts::OS, cpu: std::env::consts::ARCH };
-        let mut found = find(KitKind::Rocm, &view, named).candidates;
-        if let Some((_, dir)) = named {
-            found.retain(|kit| kit.root == dir);
-        }
-        found
+        of_this_machine(KitKind::Rocm, environment, named)
     }
 
     /// Whether a ROCm that was found has all that compiling needs.

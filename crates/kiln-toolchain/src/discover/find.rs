@@ -1,5 +1,6 @@
 //! Looking for the toolkits of one kind.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -133,6 +134,17 @@ impl Findings {
     pub fn taken(&self) -> Option<&Candidate> {
         self.candidates.iter().find(|candidate| candidate.is_complete())
     }
+}
+
+/// What this machine has of one kind in `environment` and its usual places, kits that lack something included; only what is in the
+/// directory that `named` tells, if there is one, by the option's name.
+pub fn of_this_machine(kind: KitKind, environment: &BTreeMap<String, String>, named: Option<(&str, &Path)>) -> Vec<Candidate> {
+    let view = View { root: Path::new("/"), environment, os: std::env::consts::OS, cpu: std::env::consts::ARCH };
+    let mut found = find(kind, &view, named).candidates;
+    if let Some((_, dir)) = named {
+        found.retain(|kit| kit.root == dir);
+    }
+    found
 }
 
 /// Looks for the kits of one kind. `named` is what the command line says: the option's name and its value.

@@ -18,7 +18,7 @@ mod view;
 
 pub use self::compilers::{CompilerCandidate, compilers};
 pub use self::distribution::{Distribution, PackageManager};
-pub use self::find::{Candidate, Findings, FoundPart, Lack, Origin, Passed, find};
+pub use self::find::{Candidate, Findings, FoundPart, Lack, Origin, Passed, find, of_this_machine};
 pub use self::identity::identity;
 pub use self::kits::KitKind;
 pub use self::packages::Need;
