@@ -1,11 +1,7 @@
 //! Kernels that are launched on the default stream: they run beside what torch has on its own, and order is lost in silence.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
-
-use kiln_format::build::Framework;
-use kiln_format::{BackendName, Build, Dependency, Diagnostic};
+use kiln_format::build::{Framework, Kernel};
+use kiln_format::{Build, Dependency, Diagnostic, ProjectPath, Spanned};
 
 /// The place of the stream among the arguments of a launch.
 const STREAM: usize = 4;
@@ -19,25 +15,16 @@ const OF_TVM_FFI: &str =
 /// Where a unit that sees no framework has it from.
 const OF_CALLER: &str = "give the launch four arguments, with a stream that the binding hands in";
 
-/// One remark for each file, at its place in `build.toml`, that names the first launch.
-pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
-    let mut diagnostics = Vec::new();
-    let mut told = BTreeSet::new();
-    let kernels = [BackendName::Cuda, BackendName::Rocm].into_iter().flat_map(|backend| build.kernels_for(backend));
-    for (kernel, source) in kernels.flat_map(|kernel| kernel.src.iter().map(move |source| (kernel, source))) {
-        let Ok(bytes) = fs::read(root.join(source.as_str())) else { continue };
-        let text = String::from_utf8_lossy(&bytes);
-        let Some(line) = without_stream(&text).filter(|_| told.insert(source.as_str())) else { continue };
-        let message =
-            format!("`{}:{line}` launches a kernel without a stream: it runs on the default one, not on the caller's", source.value);
-        let hint = match &build.framework {
-            Framework::TvmFfi(_) => OF_TVM_FFI,
-            _ if kernel.depends.iter().any(|listed| listed.value == Dependency::Torch) => OF_TORCH,
-            _ => OF_CALLER,
-        };
-        diagnostics.push(Diagnostic::warning("default-stream", source.span, message).with_hint(hint.to_owned()));
-    }
-    diagnostics
+/// The remark on a source of `kernel` whose text this is, which names the first launch.
+pub(super) fn check(build: &Build, kernel: &Kernel, source: &Spanned<ProjectPath>, text: &str) -> Option<Diagnostic> {
+    let line = without_stream(text)?;
+    let message = format!("`{}:{line}` launches a kernel without a stream: it runs on the default one, not on the caller's", source.value);
+    let hint = match &build.framework {
+        Framework::TvmFfi(_) => OF_TVM_FFI,
+        _ if kernel.depends.iter().any(|listed| listed.value == Dependency::Torch) => OF_TORCH,
+        _ => OF_CALLER,
+    };
+    Some(Diagnostic::warning("default-stream", source.span, message).with_hint(hint.to_owned()))
 }
 
 /// The line of the first launch that names no stream.
@@ -114,6 +101,9 @@ fn string(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::super::device_sources;
     use super::super::testing::Project;
     use super::*;
 
@@ -125,7 +115,7 @@ mod tests {
             let kernel = format!("[kernel.k]\nbackend = \"cuda\"\ndepends = [{depends}]\nsrc = [\"k.cu\"]\n");
             let project = Project::new(&format!("[{framework}]\nsrc = [\"b.cpp\"]\n{kernel}{CPU}"), &["k.cu"]);
             fs::write(project.root().join("k.cu"), "void f() { k<<<1, 1>>>(); }").unwrap();
-            check(project.root(), &project.build).remove(0).hint.unwrap()
+            device_sources::check(project.root(), &project.build).remove(0).hint.unwrap()
         };
         assert_eq!(hint("torch", "\"torch\""), OF_TORCH);
         assert_eq!(hint("torch", ""), OF_CALLER);

@@ -3,6 +3,7 @@
 //! `kiln check-config` runs these checks, and so does every build before it starts anything.
 
 mod coverage;
+mod device_sources;
 mod files;
 mod flags;
 mod launches;
@@ -30,9 +31,8 @@ pub fn check(root: &Path, build: &Build, matrix: &Matrix) -> Vec<Diagnostic> {
     diagnostics.extend(layout::check(root, build));
     diagnostics.extend(meaning::check(build, matrix));
     diagnostics.extend(lints::check(build));
-    diagnostics.extend(launches::check(root, build));
+    diagnostics.extend(device_sources::check(root, build));
     diagnostics.extend(coverage::check(build));
-    diagnostics.extend(wide_includes::check(root, build));
     diagnostics.sort_by_key(|d| (d.span.map(|span| span.start), d.level));
     diagnostics
 }
