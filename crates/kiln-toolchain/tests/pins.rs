@@ -141,16 +141,22 @@ fn a_wheel_that_is_not_what_the_index_says_is_refused() {
     }
 }
 
+/// The lock with its only pin changed.
+fn with_change(sound: &Lock, change: &dyn Fn(&mut kiln_format::lock::LockedTorch)) -> Lock {
+    let mut torch = sound.torch()[0].clone();
+    change(&mut torch);
+    let mut lock = Lock::default();
+    lock.add(torch);
+    lock
+}
+
 #[test]
 fn a_lock_that_was_changed_by_hand_is_refused() {
     let wheel = torch("2.12.0");
     let bench = Bench::new(&[&wheel]);
     let sound = bench.pin("2.12.0").unwrap();
     let changed = |change: &dyn Fn(&mut kiln_format::lock::LockedTorch)| {
-        let mut torch = sound.torch()[0].clone();
-        change(&mut torch);
-        let mut lock = Lock::default();
-        lock.add(torch);
+        let lock = with_change(&sound, change);
         std::fs::remove_dir_all(bench.dir.path().join("cache")).unwrap();
         let error = bench.with(&lock, "cache", false, |p| p.torch(&parsed("2.12.0"), PLATFORM)).unwrap_err();
         assert_eq!(files_below(&bench.trees()), Vec::<String>::new(), "{error}");
@@ -176,10 +182,7 @@ fn a_lock_that_was_changed_later_is_refused() {
     let bench = Bench::new(&[&torch("2.12.0")]);
     let sound = bench.pin("2.12.0").unwrap();
     let changed = |change: &dyn Fn(&mut kiln_format::lock::LockedTorch)| {
-        let mut torch = sound.torch()[0].clone();
-        change(&mut torch);
-        let mut lock = Lock::default();
-        lock.add(torch);
+        let lock = with_change(&sound, change);
         let version = lock.torch()[0].version.clone();
         let provided = bench.with(&lock, "cache", true, |p| p.torch(&version, PLATFORM));
         let cpu = kiln_format::variant::Compute::Cpu;

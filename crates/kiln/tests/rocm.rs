@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 
 use kiln_object::{elf, offload};
 use support::project::{ProjectBuilder, kept, write};
+use support::tree::only_extension as extension;
 use support::{Run, Sandbox, kiln_program, shared_cache, text, tree};
 
 /// Debian's HIP stands in for the ROCm of the variant.
@@ -62,12 +63,6 @@ fn fails(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> String {
     let run = sandbox.run(dir, &[&["build"][..], args].concat());
     assert_ne!(run.code, Some(0), "{}", run.stderr);
     run.stderr
-}
-
-fn extension(dir: &Path) -> PathBuf {
-    let extensions = tree::extensions(&dir.join("build"));
-    assert_eq!(extensions.len(), 1);
-    extensions[0].clone()
 }
 
 /// The targets that an extension has code for, by its bundles and by the code itself, and the kernels that all have.

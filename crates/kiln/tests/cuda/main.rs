@@ -19,6 +19,7 @@ use std::sync::OnceLock;
 use kiln_object::fatbin;
 use support::drivers::stand_in_libcuda;
 use support::project::{ProjectBuilder, kept};
+use support::tree::only_extension as extension;
 use support::{Run, Sandbox, kiln_program, shared_cache, text, tree};
 
 /// The variants that are built here: by the newest torch of the shared cache and the toolkit that goes with it.
@@ -66,12 +67,6 @@ fn fails(sandbox: &Sandbox, dir: &Path, more: &[&str]) -> String {
     let run = sandbox.run(dir, &[&["build"][..], &ONLY, more].concat());
     assert_ne!(run.code, Some(0), "{}", run.stderr);
     run.stderr
-}
-
-fn extension(dir: &Path) -> PathBuf {
-    let extensions = tree::extensions(&dir.join("build"));
-    assert_eq!(extensions.len(), 1);
-    extensions[0].clone()
 }
 
 /// The code in an extension, as `cuobjdump` would name it, of all units together.

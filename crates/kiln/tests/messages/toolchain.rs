@@ -216,6 +216,17 @@ fn a_lock_that_other_programs_had() {
     assert_eq!(std::fs::read_to_string(place.path("relu/kiln.lock")).unwrap(), merged);
 }
 
+/// A project with a pinned release, and the index that has it.
+fn with_pin(version: &str) -> (kiln_test_server::FixtureServer, Place) {
+    let server = kiln_test_server::FixtureServer::start().unwrap();
+    server.add("torch", &torch(version, 1000));
+    let mut place = Place::without_torch();
+    place.write_project();
+    place.env("KILN_INDEX_URL", &server.index());
+    assert!(place.say(&["toolchain", "add", &format!("torch=={version}")]).contains(&format!("Added torch {version}")));
+    (server, place)
+}
+
 /// What `gc` says outside of any project: its exit code and standard error.
 fn collected_outside(place: &Place) -> (Option<i32>, String) {
     let output = place.command(&["toolchain", "gc"]).current_dir(place.path(".")).output().unwrap();
@@ -224,12 +235,7 @@ fn collected_outside(place: &Place) -> (Option<i32>, String) {
 
 #[test]
 fn what_a_project_pins_is_kept_while_it_is_away_or_its_lock_is_damaged() {
-    let server = kiln_test_server::FixtureServer::start().unwrap();
-    server.add("torch", &unknown_torch(1000));
-    let mut place = Place::without_torch();
-    place.write_project();
-    place.env("KILN_INDEX_URL", &server.index());
-    assert!(place.say(&["toolchain", "add", "torch==2.16.0"]).contains("Added torch 2.16.0"));
+    let (_server, place) = with_pin("2.16.0");
     let count = |dir: &str| std::fs::read_dir(place.path("cache/toolchains-v1").join(dir)).unwrap().count();
     assert_eq!((count("trees"), count("names")), (1, 1));
 
@@ -261,12 +267,7 @@ fn what_a_project_pins_is_kept_while_it_is_away_or_its_lock_is_damaged() {
 /// Another machine has pinned the release: the lock is there, and nothing of the release is.
 #[test]
 fn a_plan_with_a_pinned_torch_that_is_not_in_the_store() {
-    let server = kiln_test_server::FixtureServer::start().unwrap();
-    server.add("torch", &torch("2.15.9", 1000));
-    let mut place = Place::without_torch();
-    place.write_project();
-    place.env("KILN_INDEX_URL", &server.index());
-    assert!(place.say(&["toolchain", "add", "torch==2.15.9"]).contains("Added torch 2.15.9"));
+    let (server, place) = with_pin("2.15.9");
     for name in ["toolchains-v1", "projects-v1"] {
         std::fs::remove_dir_all(place.path("cache").join(name)).unwrap();
     }
@@ -290,12 +291,7 @@ fn a_plan_with_a_pinned_torch_that_is_not_in_the_store() {
 /// A note of a project that does not say any more what it is about: nothing that it may have needed is removed.
 #[test]
 fn a_damaged_note_keeps_all() {
-    let server = kiln_test_server::FixtureServer::start().unwrap();
-    server.add("torch", &unknown_torch(1000));
-    let mut place = Place::without_torch();
-    place.write_project();
-    place.env("KILN_INDEX_URL", &server.index());
-    assert!(place.say(&["toolchain", "add", "torch==2.16.0"]).contains("Added torch 2.16.0"));
+    let (_server, place) = with_pin("2.16.0");
     let notes: Vec<_> = std::fs::read_dir(place.path("cache/projects-v1")).unwrap().map(|entry| entry.unwrap().path()).collect();
     let [note] = notes.as_slice() else { panic!("{notes:?}") };
     let whole = std::fs::read(note).unwrap();

@@ -58,6 +58,13 @@ pub fn extensions(dir: &Path) -> Vec<std::path::PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "so")).collect()
 }
 
+/// The path of the only extension of what was built in `project`.
+pub fn only_extension(project: &Path) -> std::path::PathBuf {
+    let mut extensions = extensions(&project.join("build"));
+    assert_eq!(extensions.len(), 1);
+    extensions.remove(0)
+}
+
 fn name(dir: &Path, path: &Path, is_dir: bool) -> String {
     let name = path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
     if is_dir { name + "/" } else { name }
