@@ -129,6 +129,12 @@ impl Bench {
         Side { name: name.to_owned(), prepare: None, command: Box::new(command) }
     }
 
+    /// A side that is one command, without the directories `made` that the last one has left below `project`.
+    fn anew(name: &str, project: &Path, made: &[&str], command: Command) -> Side {
+        let made = made.iter().map(|dir| (*dir).to_owned()).collect();
+        Side { prepare: Some(wipe(project, made)), ..Self::side(name, again(command)) }
+    }
+
     /// Commands, one after the other, as one.
     fn sequence(commands: &[Command]) -> Command {
         let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"));
@@ -187,12 +193,9 @@ impl Bench {
         let dirs: Vec<String> = (0..5).map(|number| format!("ninja{number}")).collect();
         let commands: Vec<Command> =
             dirs.iter().flat_map(|dir| [self.configure(&project.dir, dir), self.ninja(&project.dir, dir)]).collect();
-        let ours = Side {
-            prepare: Some(wipe(&project.dir, [".kiln", "build"].map(str::to_owned).to_vec())),
-            ..Self::side("kiln build --all", again(self.build(&project.dir, &args)))
-        };
-        let others =
-            Side { prepare: Some(wipe(&project.dir, dirs)), ..Self::side("5 times cmake, ninja", again(Self::sequence(&commands))) };
+        let ours = Self::anew("kiln build --all", &project.dir, &[".kiln", "build"], self.build(&project.dir, &args));
+        let dirs: Vec<&str> = dirs.iter().map(String::as_str).collect();
+        let others = Self::anew("5 times cmake, ninja", &project.dir, &dirs, Self::sequence(&commands));
         measure(&ours, &others, runs)
     }
 
@@ -202,14 +205,8 @@ impl Bench {
         process::output(&mut self.build(&first.dir, &args))?;
         let clone = self.project("the clone", first.units() - 1, false)?;
         let commands = [self.configure(&clone.dir, "ninja"), self.ninja(&clone.dir, "ninja")];
-        let ours = Side {
-            prepare: Some(wipe(&clone.dir, [".kiln", "build"].map(str::to_owned).to_vec())),
-            ..Self::side("kiln build", again(self.build(&clone.dir, &args)))
-        };
-        let others = Side {
-            prepare: Some(wipe(&clone.dir, vec!["ninja".to_owned()])),
-            ..Self::side("cmake, ninja", again(Self::sequence(&commands)))
-        };
+        let ours = Self::anew("kiln build", &clone.dir, &[".kiln", "build"], self.build(&clone.dir, &args));
+        let others = Self::anew("cmake, ninja", &clone.dir, &["ninja"], Self::sequence(&commands));
         measure(&ours, &others, runs)
     }
 
@@ -226,14 +223,8 @@ impl Bench {
         // Both caches know all units before anything is timed.
         process::output(&mut self.build(&project.dir, &args))?;
         process::output(&mut Self::sequence(&commands))?;
-        let ours = Side {
-            prepare: Some(wipe(&project.dir, [".kiln", "build"].map(str::to_owned).to_vec())),
-            ..Self::side("kiln build", again(self.build(&project.dir, &args)))
-        };
-        let others = Side {
-            prepare: Some(wipe(&project.dir, vec!["ninja".to_owned()])),
-            ..Self::side("cmake, ninja, sccache", again(Self::sequence(&commands)))
-        };
+        let ours = Self::anew("kiln build", &project.dir, &[".kiln", "build"], self.build(&project.dir, &args));
+        let others = Self::anew("cmake, ninja, sccache", &project.dir, &["ninja"], Self::sequence(&commands));
         measure(&ours, &others, runs)
     }
 }
