@@ -15,6 +15,7 @@ use crate::kiln::{Kiln, Variant};
 use crate::process;
 use crate::prove::{self, Case};
 use crate::setup;
+use crate::setup::sycl::{SyclShim, sycl};
 use crate::stages::Counts;
 use crate::test_python::{TestPython, is_for_torch};
 use crate::workspace::{self, Workspace};
@@ -111,22 +112,23 @@ fn pythons(workspace: &Workspace, kiln: &Kiln, options: &Options) -> anyhow::Res
 /// Builds the examples, proves each variant, prints the table. Counts variants.
 pub(crate) fn build_and_prove(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], options: &Options) -> anyhow::Result<Counts> {
     let mut rows = Vec::new();
+    let shim = sycl(workspace)?;
     for project in workspace.examples()? {
         if options.examples.is_empty() || options.examples.contains(&workspace::file_name(&project)) {
-            rows.extend(build(kiln, pythons, &project, options)?);
+            rows.extend(build(kiln, pythons, &project, options, &shim)?);
         }
     }
     if rows.is_empty() {
         bail!("no example has such a variant");
     }
-    prove_all(workspace, kiln, pythons, &mut rows)?;
+    prove_all(workspace, kiln, pythons, &mut rows, &shim)?;
     print_table(&rows);
     let failed = rows.iter().filter(|row| row.reached < provable(&row.variant)).count();
     Ok(Counts { passed: rows.len() - failed, failed })
 }
 
 /// Builds the variants of an example that belong here, and gives for each how far `kiln` got.
-fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options) -> anyhow::Result<Vec<Row>> {
+fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options, shim: &SyclShim) -> anyhow::Result<Vec<Row>> {
     let mut variants = kiln.variants(project)?;
     variants.retain(|variant| match options.variants.as_slice() {
         [] => belongs_here(variant, pythons),
@@ -142,6 +144,7 @@ fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options)
     let run = |variants: &[Variant]| {
         let mut build = kiln.command();
         build.arg("build").arg(project).arg("--keep-going");
+        shim.compile(&mut build);
         for variant in variants {
             build.args(["--variant", &variant.name]);
         }
@@ -172,7 +175,7 @@ fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options)
 
 /// Loads and runs each variant in every Python that should take it, and those of tvm-ffi through `kiln call`. The least that any of them
 /// reaches counts.
-fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &mut [Row]) -> anyhow::Result<()> {
+fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &mut [Row], shim: &SyclShim) -> anyhow::Result<()> {
     let wants = |python: &TestPython, row: &Row| {
         row.reached >= Stage::Linked && provable(&row.variant) >= Stage::Loaded && python.takes(&row.variant)
     };
@@ -196,7 +199,7 @@ fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &
     }
     for (row, seen) in rows.iter().zip(&mut seen) {
         if row.variant.framework == "tvm-ffi" && row.reached >= Stage::Linked && provable(&row.variant) >= Stage::Loaded {
-            seen.extend(calls::prove(kiln, &row.case)?);
+            seen.extend(calls::prove(kiln, &row.case, shim)?);
         }
     }
     for (row, seen) in rows.iter_mut().zip(seen) {
@@ -204,6 +207,9 @@ fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &
             row.reached = least;
             let say = |(name, stage): &(String, Stage)| if *stage >= provable(&row.variant) { name.clone() } else { format!("not {name}") };
             row.note = seen.iter().map(say).collect::<Vec<_>>().join("; ");
+            if row.variant.backend == "xpu" {
+                row.note.push_str("; compiled by sycl-shim, on the processor");
+            }
         } else if row.reached >= Stage::Linked {
             row.note = if provable(&row.variant) < Stage::Loaded { "no such device here" } else { "no such Python here" }.to_owned();
         }
@@ -218,6 +224,8 @@ fn belongs_here(variant: &Variant, pythons: &[TestPython]) -> bool {
     let has_compiler = || variant.compute.as_deref().is_some_and(|cuda| !cuda.starts_with("12."));
     let is_built = match variant.backend.as_str() {
         "cpu" => pythons.iter().any(|python| python.takes(variant)),
+        // What stands in for its compiler is of that release.
+        "xpu" => variant.preferred && variant.compute.as_deref().is_some_and(|release| release.starts_with("2025.")),
         "cuda" => variant.preferred && matches!(variant.framework.as_str(), "torch-stable-abi" | "tvm-ffi") && has_compiler(),
         _ => variant.preferred,
     };
@@ -229,7 +237,8 @@ fn belongs_here(variant: &Variant, pythons: &[TestPython]) -> bool {
 fn provable(variant: &Variant) -> Stage {
     let has_runtime = variant.compute.as_deref().is_some_and(|cuda| cuda.starts_with("13."));
     match (variant.backend.as_str(), variant.framework.as_str()) {
-        ("cpu", _) | ("cuda", "torch-noarch") => Stage::Ran,
+        // SYCL has the processor for a device.
+        ("cpu", _) | ("cuda", "torch-noarch") | ("xpu", "tvm-ffi") => Stage::Ran,
         ("cuda", "tvm-ffi") if has_runtime => Stage::Loaded,
         _ => Stage::Linked,
     }

@@ -38,7 +38,7 @@ pub(crate) struct Options {
 enum Action {
     /// Take in a release
     Add {
-        /// `torch==2.16.0`, `apache-tvm-ffi==0.1.16`, `cuda-toolkit==13.6.0` or `nvidia-cutlass==3.8.0.0`
+        /// `torch==2.16.0`, `apache-tvm-ffi==0.1.16`, `cuda-toolkit==13.6.0`, `nvidia-cutlass==3.8.0.0` or `sycl-tla==0.8.0`
         #[arg(value_name = "NAME==VERSION", required = true)]
         releases: Vec<String>,
     },
@@ -53,8 +53,12 @@ enum Release {
     Torch(String),
     TvmFfi(String),
     Cuda(String),
-    Cutlass(String),
+    /// A library of headers: the project, and the release of its wheel.
+    Headers(&'static str, String),
 }
+
+/// The projects whose wheels are libraries of headers.
+const HEADERS: [&str; 2] = ["nvidia-cutlass", "sycl-tla"];
 
 impl Release {
     fn parse(text: &str) -> anyhow::Result<Self> {
@@ -62,8 +66,10 @@ impl Release {
             Some(("torch", version)) => Ok(Self::Torch(version.to_owned())),
             Some(("apache-tvm-ffi" | "tvm-ffi", version)) => Ok(Self::TvmFfi(version.to_owned())),
             Some(("cuda-toolkit", version)) => Ok(Self::Cuda(version.to_owned())),
-            Some(("nvidia-cutlass", version)) => Ok(Self::Cutlass(version.to_owned())),
-            _ => bail!("`{text}` is no `torch==VERSION`, `apache-tvm-ffi==VERSION`, `cuda-toolkit==VERSION` or `nvidia-cutlass==VERSION`"),
+            other => match other.and_then(|(name, version)| Some((HEADERS.iter().find(|known| **known == name)?, version))) {
+                Some((project, version)) => Ok(Self::Headers(project, version.to_owned())),
+                None => bail!("`{text}` is no `NAME==VERSION` of torch, apache-tvm-ffi, cuda-toolkit, {}", HEADERS.join(", ")),
+            },
         }
     }
 
@@ -72,8 +78,11 @@ impl Release {
         let torch = catalog.releases().iter().map(|release| Self::Torch(release.version.to_string()));
         let tvm_ffi = catalog.tvm_ffi_releases().iter().map(|release| Self::TvmFfi(release.wheel.version().to_owned()));
         let cuda = catalog.cuda_toolkits().iter().map(|toolkit| Self::Cuda(toolkit.version.to_string()));
-        let cutlass = catalog.header_libraries().iter().map(|library| Self::Cutlass(library.wheel.version().to_owned()));
-        let mut all: Vec<Self> = torch.chain(tvm_ffi).chain(cuda).chain(cutlass).collect();
+        let headers = catalog.header_libraries().iter().filter_map(|library| {
+            let project = HEADERS.iter().find(|project| **project == library.wheel.project)?;
+            Some(Self::Headers(project, library.wheel.version().to_owned()))
+        });
+        let mut all: Vec<Self> = torch.chain(tvm_ffi).chain(cuda).chain(headers).collect();
         all.dedup();
         all
     }
@@ -145,7 +154,9 @@ fn make(releases: &[Release]) -> anyhow::Result<Made> {
                 Release::Torch(version) => torch::make(registry, version, &mut made).with_context(|| format!("torch {version}")),
                 Release::TvmFfi(version) => tvm_ffi::make(registry, version, &mut made).with_context(|| format!("tvm-ffi {version}")),
                 Release::Cuda(version) => cuda::make(registry, version, &mut made).with_context(|| format!("CUDA {version}")),
-                Release::Cutlass(version) => headers::make(registry, version, &mut made).with_context(|| format!("CUTLASS {version}")),
+                Release::Headers(project, version) => {
+                    headers::make(registry, project, version, &mut made).with_context(|| format!("{project} {version}"))
+                }
             }?;
         }
         Ok(made)

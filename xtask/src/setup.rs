@@ -3,6 +3,8 @@
 //! Each piece has a stamp with the recipe it was made by, written last. A piece without its stamp was left half made and
 //! is made anew, as is one whose recipe has changed. A lock lets only one process at a time set up.
 
+pub(crate) mod sycl;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -74,6 +76,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     coverage_tools(workspace)?;
     ffi_headers(workspace)?;
     bindgen(workspace)?;
+    sycl::sycl(workspace)?;
     if options.full {
         torch_pythons(workspace, TORCH_FULL)?;
         tvm_ffi_pythons_full(workspace)?;
@@ -257,6 +260,7 @@ pub(crate) fn for_cargo_tests(workspace: &Workspace) -> anyhow::Result<()> {
     sccache(workspace)?;
     foreign_tvm_ffi(workspace)?;
     tvm_ffi_pythons(workspace)?;
+    sycl::sycl(workspace)?;
     torch_pythons(workspace, TORCH).map(drop)
 }
 

@@ -25,6 +25,19 @@ pub struct FrameworkPart {
     pub torch: TorchPart,
     /// Libraries of the backend's own runtime that an extension may need, after the framework's.
     pub runtime: Vec<LibraryExports>,
+    /// What the link has of the backend.
+    pub link: LinkPart,
+}
+
+/// What the link of an extension has of its backend, where the compiler's driver makes or finishes device code then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkPart {
+    /// Arguments behind all others, in order and with their repetitions.
+    pub args: Vec<String>,
+    /// Variables that decide what is made.
+    pub env: BTreeMap<String, String>,
+    /// Directories in front of `PATH`, with programs that the driver starts. What is in them counts by the compiler's identity.
+    pub path: Vec<PathBuf>,
 }
 
 /// What torch must know of a backend.
@@ -43,6 +56,8 @@ pub struct TorchPart {
     /// Those among them that only torch's build for this backend has, each with the library of another build that has the same
     /// names: its names count where the torch at hand is that other build.
     pub stand_ins: &'static [(&'static str, &'static str)],
+    /// What is known of those among them that only torch's own build for the backend has: another build may stand in for it.
+    pub known: Vec<LibraryExports>,
 }
 
 /// The libraries of a torch as a build of it for another backend has them: each of `stand_ins` that the torch at hand lacks stands in the
@@ -196,6 +211,11 @@ pub trait Backend: Send + Sync {
     fn merge(&self, lists: &[Architectures]) -> Vec<String> {
         let _ = lists;
         Vec::new()
+    }
+
+    /// The compiler of everything in a variant, host code and link included, where that is the toolkit's own; none for the machine's.
+    fn host(&self) -> Option<&HostCompiler> {
+        None
     }
 
     /// Adds the steps that compile `component` and gives the objects to link, in source order.

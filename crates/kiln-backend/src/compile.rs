@@ -32,6 +32,8 @@ pub struct CompileProfile {
     pub system_include_dirs: Vec<PathRef>,
     /// Roots whose location must not reach an object, with the text that stands for each.
     pub mapped_roots: Vec<(RootName, String)>,
+    /// Variables of the compilers' environment that decide what they make.
+    pub env: BTreeMap<String, String>,
     /// Expected cost of a C++ unit.
     pub weight: Option<Weight>,
 }
@@ -172,6 +174,7 @@ impl Alike {
         args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())]), Arg::from("-c")]);
         let after = [Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])].into();
         let mut program = Program { depfile: Some(DEPFILE.to_owned()), ..host_program(lowering, common_args(lowering.host)) };
+        Arc::make_mut(&mut program.env).extend(profile.env.iter().map(|(name, value)| (name.clone(), Arg::from(value.as_str()))));
         let before = std::mem::take(&mut program.args).iter().cloned().collect();
         let program = unit_compiler(lowering, &[(FlagList::Host, flags)], program)?;
         Ok(Self { program, lists: [before, args.into(), after] })

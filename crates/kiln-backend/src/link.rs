@@ -1,13 +1,14 @@
 //! The link of an extension, whatever its framework.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
-use kiln_graph::{Action, Arg, Input, OutputRef, Piece, ResourceClass, Step, Weight};
+use kiln_graph::{Action, Arg, Input, OutputRef, Piece, Program, ResourceClass, Step, Weight};
 use kiln_toolchain::floor::FloorLink;
 use kiln_toolchain::stubs::{LinkNames, link_stubs};
 use kiln_toolchain::{LibraryExports, PythonVersion};
 
-use crate::backend::Lowering;
+use crate::backend::{LinkPart, Lowering};
 use crate::compile::{ObjectFile, host_program, once};
 use crate::error::BackendError;
 use crate::generated;
@@ -28,6 +29,8 @@ pub(crate) struct ExtensionLink<'a> {
     pub(crate) python: Option<PythonVersion>,
     /// The version script: entry points, and nothing else.
     pub(crate) exports: &'static str,
+    /// What the link has of the backend.
+    pub(crate) backend: &'a LinkPart,
 }
 
 /// Adds the steps that look up what `objects` want, and link them.
@@ -74,14 +77,31 @@ pub(crate) fn link_extension<'o>(
     if link.soname || lowering.host.args.iter().any(|arg| arg == "-fuse-ld=gold") {
         args.push(Arg::text("-Wl,-soname=").and(file_name.as_str()));
     }
+    args.extend(link.backend.args.iter().map(|arg| Arg::from(arg.as_str())));
     let step = lowering.graph.add(Step {
         verb: "Linking",
         label: file_name.clone(),
-        action: Action::Run(host_program(lowering, args)),
+        action: Action::Run(of_backend(host_program(lowering, args), link.backend)),
         inputs: Vec::new(),
         outputs: vec![file_name.clone()],
         weight: Weight { cpu_ms: 300, memory_mib: 200 },
         resource: ResourceClass::Link,
     })?;
     Ok(OutputRef { step, name: file_name })
+}
+
+/// The link as the backend wants it run.
+fn of_backend(mut program: Program, part: &LinkPart) -> Program {
+    Arc::make_mut(&mut program.env).extend(part.env.iter().map(|(name, value)| (name.clone(), Arg::from(value.as_str()))));
+    if !part.path.is_empty() {
+        let path = Arc::make_mut(&mut program.ambient).entry("PATH".to_owned()).or_default();
+        let mut text = OsString::new();
+        for dir in &part.path {
+            text.push(dir);
+            text.push(":");
+        }
+        text.push(&*path);
+        *path = text.into();
+    }
+    program
 }

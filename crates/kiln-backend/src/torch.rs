@@ -78,6 +78,7 @@ impl Framework for TorchFramework {
             include_dirs: Vec::new(),
             system_include_dirs: self.toolchain.include_dirs.clone(),
             mapped_roots: vec![(self.toolchain.root.clone(), "torch".to_owned())],
+            env: Default::default(),
             weight: Some(if self.stable_abi.is_some() { STABLE_UNIT } else { TORCH_UNIT }),
         })
     }
@@ -93,6 +94,7 @@ impl Framework for TorchFramework {
             unlinked,
             python: Some(PythonVersion::FLOOR),
             exports: EXPORTS,
+            backend: &part.link,
         };
         link_extension(lowering, &link, objects.iter().chain([&init]))
     }
@@ -114,7 +116,8 @@ impl TorchFramework {
     /// Torch's libraries: those that the backend links with, in the backend's order, and the others.
     fn libraries(&self, part: &FrameworkPart) -> (Vec<LibraryExports>, Vec<LibraryExports>) {
         let all = with_stand_ins(&self.toolchain.exports, part.torch.stand_ins);
-        let of_torch = part.torch.libraries.iter().filter_map(|soname| all.iter().find(|library| library.soname == *soname));
+        let named = |soname: &String| all.iter().chain(&part.torch.known).find(|library| library.soname == *soname);
+        let of_torch = part.torch.libraries.iter().filter_map(named);
         let linked = of_torch.chain(&part.runtime).cloned().collect();
         let unlinked = all.iter().filter(|library| !part.torch.libraries.contains(&library.soname)).cloned().collect();
         (linked, unlinked)

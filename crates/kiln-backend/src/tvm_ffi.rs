@@ -72,6 +72,7 @@ impl Framework for TvmFfiFramework {
             unlinked: Vec::new(),
             python: None,
             exports: EXPORTS,
+            backend: &part.link,
         };
         link_extension(lowering, &link, objects.iter())
     }

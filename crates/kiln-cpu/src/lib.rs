@@ -52,7 +52,7 @@ impl Backend for CpuBackend {
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
             ..TorchPart::default()
         };
-        FrameworkPart { define: "CPU_KERNEL", torch, runtime: Vec::new() }
+        FrameworkPart { define: "CPU_KERNEL", torch, ..FrameworkPart::default() }
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {

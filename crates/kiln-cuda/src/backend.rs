@@ -128,9 +128,9 @@ impl Backend for CudaBackend {
             package_device_flags,
             has_streams: true,
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
-            stand_ins: &[],
+            ..TorchPart::default()
         };
-        FrameworkPart { define: "CUDA_KERNEL", torch, runtime: vec![self.toolkit.cudart.clone()] }
+        FrameworkPart { define: "CUDA_KERNEL", torch, runtime: vec![self.toolkit.cudart.clone()], ..FrameworkPart::default() }
     }
 
     fn takes(&self, component: &Component) -> bool {

@@ -115,8 +115,9 @@ impl Backend for RocmBackend {
             has_streams: true,
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
             stand_ins: &TORCH_STAND_INS,
+            ..TorchPart::default()
         };
-        FrameworkPart { define: "ROCM_KERNEL", torch, runtime: vec![self.toolkit.runtime.clone()] }
+        FrameworkPart { define: "ROCM_KERNEL", torch, runtime: vec![self.toolkit.runtime.clone()], ..FrameworkPart::default() }
     }
 
     fn architectures(&self, component: &Component) -> Result<Architectures, BackendError> {

@@ -7,9 +7,10 @@ use kiln_cpu::CpuBackend;
 use kiln_cuda::CudaBackend;
 use kiln_format::variant::Compute;
 use kiln_rocm::RocmBackend;
+use kiln_xpu::XpuBackend;
 
 /// Every backend that compiles kernels, in the order of the loader's preference.
-pub const COMPILED: [BackendName; 3] = [BackendName::Cuda, BackendName::Rocm, BackendName::Cpu];
+pub const COMPILED: [BackendName; 4] = [BackendName::Cuda, BackendName::Rocm, BackendName::Xpu, BackendName::Cpu];
 
 /// Whether this Kiln can compile kernels for `backend`.
 pub fn is_compiled(backend: BackendName) -> bool {
@@ -33,6 +34,7 @@ pub struct Backends {
     cpu: CpuBackend,
     cuda: BTreeMap<MajorMinor, CudaBackend>,
     rocm: BTreeMap<MajorMinor, RocmBackend>,
+    xpu: BTreeMap<MajorMinor, XpuBackend>,
 }
 
 impl Backends {
@@ -56,10 +58,22 @@ impl Backends {
         self.rocm.get(&release)
     }
 
+    /// Adds the backend of a oneAPI compiler, for the variants of `release`.
+    pub fn add_xpu(&mut self, release: MajorMinor, backend: XpuBackend) {
+        self.xpu.insert(release, backend);
+    }
+
+    /// The xpu backend for the variants of `release`.
+    pub fn xpu(&self, release: MajorMinor) -> Option<&XpuBackend> {
+        self.xpu.get(&release)
+    }
+
     /// Those with a toolkit.
     pub fn all(&self) -> Vec<&dyn Backend> {
         let cuda = self.cuda.values().map(|backend| backend as &dyn Backend);
-        cuda.chain(self.rocm.values().map(|backend| backend as &dyn Backend)).collect()
+        let rocm = self.rocm.values().map(|backend| backend as &dyn Backend);
+        let xpu = self.xpu.values().map(|backend| backend as &dyn Backend);
+        cuda.chain(rocm).chain(xpu).collect()
     }
 
     /// The backend that compiles for `compute`; none if no toolkit was provided for it.
@@ -68,6 +82,7 @@ impl Backends {
             Compute::Cpu => Some(&self.cpu),
             Compute::Cuda(release) => self.cuda(release).map(|backend| backend as &dyn Backend),
             Compute::Rocm(release) => self.rocm(release).map(|backend| backend as &dyn Backend),
+            Compute::Xpu(release) => self.xpu(release).map(|backend| backend as &dyn Backend),
             _ => None,
         }
     }

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kiln_format::build::Framework;
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
-use kiln_format::{BackendName, Build, Diagnostic, Level, OpsId, Version, first_of_many};
+use kiln_format::variant::Compute;
+use kiln_format::{Build, Diagnostic, Level, OpsId, Version, first_of_many};
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
@@ -41,7 +42,7 @@ use crate::frameworks::{FoundFramework, FrameworkSource, FrameworkUse, Framework
 use crate::git::{self, GitTool, Scm};
 use crate::host::HostSource;
 use crate::known_projects;
-use crate::matrix::{Filters, Kind, Matrix, Selected, Selection, Set, Target, choose};
+use crate::matrix::{Filters, Kind, Matrix, Reason, Selected, Selection, Set, Target, choose};
 use crate::ops_id::{self, Purpose};
 use crate::out_dir;
 use crate::package::Placed;
@@ -51,6 +52,7 @@ use crate::record::BuildRecord;
 use crate::replace;
 use crate::rocm::{self, RocmToolkits};
 use crate::stale::Stale;
+use crate::xpu::XpuToolkits;
 
 pub use load::{LoadCheck, Loader};
 pub(crate) use work_dir::see_room;
@@ -130,7 +132,7 @@ impl Checked {
         }
     }
 
-    /// The variants that a command is about. `can_build` counts for [`Set::Preferred`] alone.
+    /// The variants that a command is about. `can_build` counts for all sets but [`Set::Release`].
     ///
     /// # Errors
     /// As [`Checked::build`], and when a filter names something that does not exist.
@@ -208,6 +210,8 @@ pub struct Services<'a> {
     pub cuda: CudaToolkits<'a>,
     /// The ROCms.
     pub rocm: RocmToolkits<'a>,
+    /// The oneAPI compilers.
+    pub xpu: XpuToolkits<'a>,
     /// How to ask git.
     pub git: &'a GitTool,
     /// Variables that a compiler process needs to work and that never decide its result.
@@ -303,6 +307,9 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     if selection.variants.is_empty() {
         return Err(BuildError::NothingSelected { reasons: selection.reasons() });
     }
+    if options.set == Set::All {
+        tell_left_out(&selection, services);
+    }
     load::require(&selection.variants, &options, services)?;
     let sources = project::source_set(root, build)?;
     let mut own: Vec<&Path> = project::OWN.iter().map(Path::new).collect();
@@ -345,7 +352,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     };
     let cutlass = checked.project.settings.cutlass.as_ref().map(|dir| root.join(&dir.value));
     let source = HeaderSource { provisioner: services.provisioner, cutlass: cutlass.as_deref(), environment: services.cuda.environment };
-    let compiled_for: BTreeSet<BackendName> = compiled().map(|selected| selected.backend).collect();
+    let compiled_for: BTreeSet<Compute> = compiled().filter_map(|selected| Some(selected.row.as_ref()?.compute)).collect();
     let headers = HeaderTrees::provide(build, &compiled_for, &source, options.fetch, &warn)?;
     let choice = checked.project.settings.floor.as_ref().map(|floor| floor.value).unwrap_or_default();
     let floor = match &host {
@@ -368,6 +375,14 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     })?;
     let runtime = load::runtime(&selection.variants, &options, services)?;
     Ok(Prepared { checked, options, plan, scm, dirty, host, refused_host, backends, frameworks, headers, floor, runtime })
+}
+
+/// Tells of the variants that were asked for together with all others and that this machine cannot build.
+fn tell_left_out(selection: &Selection, services: &Services<'_>) {
+    for left_out in selection.left_out.iter().filter(|left_out| matches!(left_out.reason, Reason::CannotBuild(_))) {
+        let name = left_out.name.as_deref().unwrap_or_default();
+        (services.events)(&Event::Warning { message: format!("`{name}` is left out: {}", left_out.reason) });
+    }
 }
 
 /// Runs a prepared build: the graph, then the packages of all variants whose steps ended well, then the record.

@@ -121,6 +121,29 @@ pub enum BuildError {
     /// A CUDA toolkit cannot be used.
     #[error(transparent)]
     Cuda(#[from] kiln_cuda::ToolkitError),
+    /// There is no oneAPI compiler of the release that a variant wants.
+    #[error("no `icpx` of oneAPI {release} was found; looked at {}{}", looked.join(", "), also(.found))]
+    NoOneApi {
+        /// The release.
+        release: MajorMinor,
+        /// Compilers of other releases.
+        found: Vec<String>,
+        /// Where it was looked for.
+        looked: Vec<String>,
+        /// What the user can do about it.
+        hint: String,
+    },
+    /// A oneAPI compiler cannot be used.
+    #[error(transparent)]
+    OneApi(#[from] kiln_xpu::ToolkitError),
+    /// A oneAPI compiler does not say what kernels on SYCL*TLA need to know of it.
+    #[error("`{}` cannot compile kernels on SYCL*TLA", program.display())]
+    SpirvExtensions {
+        /// The compiler.
+        program: PathBuf,
+        /// What is missing.
+        source: kiln_xpu::TlaError,
+    },
     /// Headers that a kernel depends on cannot be had.
     #[error(transparent)]
     Headers(#[from] HeaderError),
@@ -243,6 +266,7 @@ impl BuildError {
             Self::CudaPath { .. } => "cuda-path",
             Self::EmptyRocmDirectory { .. } | Self::NoRocm { .. } | Self::Rocm(_) => "no-rocm",
             Self::EmptyCudaDirectory { .. } | Self::NoCuda { .. } | Self::Cuda(_) => "no-cuda-toolkit",
+            Self::NoOneApi { .. } | Self::OneApi(_) | Self::SpirvExtensions { .. } => "no-oneapi",
             Self::Headers(_) => "no-headers",
             Self::Floor(_) => "internal",
             Self::FloorFailed { .. } => "host-compiler",
@@ -275,7 +299,8 @@ impl BuildError {
             Self::Host(error) => error.hint(),
             Self::TwoLaunchers { .. } => Some("leave out one of the two: `--launcher`, or the one in `--cxx` or `CXX`".to_owned()),
             Self::CudaPath { .. } => Some("rename the directory, or build a copy in another one".to_owned()),
-            Self::NoCuda { hint, .. } | Self::NoRocm { hint, .. } => Some(hint.clone()),
+            Self::NoCuda { hint, .. } | Self::NoRocm { hint, .. } | Self::NoOneApi { hint, .. } => Some(hint.clone()),
+            Self::OneApi(error) => error.hint(),
             Self::Cuda(error) => error.hint(),
             Self::Rocm(error) => error.hint(),
             Self::Headers(error) => Some(error.hint()),

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kiln_backend::{CompileProfile, PathRef, RootBinding, RootKind, RootName, Version};
-use kiln_format::{BackendName, Build, Dependency};
+use kiln_backend::{CompileProfile, MajorMinor, PathRef, RootBinding, RootKind, RootName, Version};
+use kiln_format::variant::Compute;
+use kiln_format::{Build, Dependency};
 use kiln_toolchain::{HeaderLibrary, Provisioner, cutlass_version};
 use thiserror::Error;
 
@@ -19,6 +20,8 @@ use crate::cuda::check_path;
 pub const CUTLASS_VARIABLE: &str = "CUTLASS_SRC_DIR";
 /// The key of `kiln.toml` that does.
 pub const CUTLASS_KEY: &str = "headers.cutlass";
+/// The variable that names a directory with SYCL*TLA.
+pub const TLA_VARIABLE: &str = "SYCL_TLA_SRC_DIR";
 /// Where the headers are in a source tree of CUTLASS.
 const INCLUDE: &str = "include";
 /// What states the release there.
@@ -49,12 +52,16 @@ pub enum HeaderProvider {
 pub struct HeaderTree {
     /// What `depends` calls it.
     pub dependency: Dependency,
-    /// The release that the headers state.
+    /// The release that the headers state; of SYCL*TLA in a directory of the user's, that of CUTLASS, which is all that they state.
     pub version: Version,
     /// Who provides it.
     pub provider: HeaderProvider,
-    /// The include directory: a root of its own.
+    /// The compiler that it goes with, where a compiler decides which release is meant.
+    pub compiler: Option<MajorMinor>,
+    /// The directory that its include directories are in: a root of its own.
     pub root: RootName,
+    /// The include directories below it.
+    pub include_dirs: &'static [&'static str],
     /// Where that lies.
     pub binding: RootBinding,
     /// What tells it from others, as lower-case hexadecimal text. Each file of a directory of the user's counts by itself, and this is
@@ -66,12 +73,20 @@ pub struct HeaderTree {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// No wheel carries them, and nobody named a directory.
-    #[error("`{dependency}` wants the headers of CUTLASS {release}, which no wheel carries")]
+    #[error("`{dependency}` wants the headers of {} {release}, which no wheel carries", library(*dependency))]
     NoWheel {
         /// What `depends` says.
         dependency: Dependency,
         /// The release that it means.
         release: &'static str,
+    },
+    /// No release of the library goes with the compiler.
+    #[error("`{dependency}` means no release with the compiler of oneAPI {compiler}")]
+    NoRelease {
+        /// What `depends` says.
+        dependency: Dependency,
+        /// The compiler.
+        compiler: MajorMinor,
     },
     /// The directory that was named has none.
     #[error("`{}`, which {origin} names, has no `{VERSION_H}`", path.display())]
@@ -87,6 +102,12 @@ impl HeaderError {
     /// What the user can do about it.
     pub fn hint(&self) -> String {
         match self {
+            Self::NoWheel { dependency: Dependency::SyclTla, release } => format!(
+                "get the sources of SYCL*TLA {release} (tag `v{release}` of intel/sycl-tla) and name their directory in the variable \
+                 {TLA_VARIABLE}"
+            ),
+            Self::NoRelease { .. } => "it does with those of oneAPI 2025.3 and 2026.0".to_owned(),
+            Self::NoHeaders { origin: TLA_VARIABLE, .. } => "name the directory that holds `include/` and `tools/` of SYCL*TLA".to_owned(),
             Self::NoWheel { release, .. } => format!(
                 "get the sources of CUTLASS {release} (tag `v{release}` of NVIDIA/cutlass) and name their directory in the variable \
                  {CUTLASS_VARIABLE} or with `{CUTLASS_KEY}` in `kiln.toml`"
@@ -96,47 +117,59 @@ impl HeaderError {
     }
 }
 
-/// The libraries that one build has, by what `depends` calls them.
+/// A library for people.
+fn library(dependency: Dependency) -> &'static str {
+    if dependency == Dependency::SyclTla { "SYCL*TLA" } else { "CUTLASS" }
+}
+
+/// The libraries that one build has, by what `depends` calls them and by the compiler that decides which release is meant.
 #[derive(Clone, Debug, Default)]
-pub struct HeaderTrees(BTreeMap<Dependency, HeaderTree>);
+pub struct HeaderTrees(BTreeMap<(Dependency, Option<MajorMinor>), HeaderTree>);
 
 impl HeaderTrees {
-    /// Provides what the kernels of `backends` want; tells of what is not quite what they ask for. Without `fetch` only names and
+    /// Provides what the kernels of variants for `computes` want; tells of what is not quite what they ask for. Without `fetch` only names and
     /// digests of wheels are known: the directories may not be there.
     ///
     /// # Errors
     /// When a library cannot be had.
     pub fn provide(
         build: &Build,
-        backends: &BTreeSet<BackendName>,
+        computes: &BTreeSet<Compute>,
         source: &HeaderSource<'_>,
         fetch: bool,
         warn: &dyn Fn(String),
     ) -> Result<Self, BuildError> {
         let mut wanted = BTreeSet::new();
-        for backend in backends {
-            let listed = build.kernels_for(*backend).flat_map(|kernel| kernel.depends.iter().map(|listed| listed.value));
-            wanted.extend(listed.filter(|dependency| dependency.only_for() == Some(*backend)));
+        for compute in computes {
+            let listed = build.kernels_for(compute.backend()).flat_map(|kernel| kernel.depends.iter().map(|listed| listed.value));
+            let own = listed.filter(|dependency| dependency.only_for() == Some(compute.backend()));
+            wanted.extend(own.map(|dependency| (dependency, compute.version().filter(|_| dependency == Dependency::SyclTla))));
         }
         let mut trees = BTreeMap::new();
-        for dependency in wanted {
-            // What the other libraries are for is not compiled.
-            let Some(release) = dependency.cutlass_release() else { continue };
-            trees.insert(dependency, provide(dependency, release, source, fetch, warn)?);
+        for (dependency, compiler) in wanted {
+            let tree = match (dependency.cutlass_release(), compiler) {
+                (Some(release), _) => provide(dependency, release, source, fetch, warn)?,
+                (None, Some(compiler)) => provide_tla(compiler, source, fetch)?,
+                // What the other libraries are for is not compiled.
+                (None, None) => continue,
+            };
+            trees.insert((dependency, compiler), tree);
         }
         Ok(Self(trees))
     }
 
-    /// Those that the kernels of a backend want: every unit of its variants may include them.
-    pub fn of(&self, backend: BackendName) -> impl Iterator<Item = &HeaderTree> {
-        self.0.values().filter(move |tree| tree.dependency.only_for() == Some(backend))
+    /// Those that the kernels of a variant want: every unit of it may include them.
+    pub fn of(&self, compute: Compute) -> impl Iterator<Item = &HeaderTree> {
+        let is_of = move |tree: &&HeaderTree| tree.dependency.only_for() == Some(compute.backend());
+        self.0.values().filter(is_of).filter(move |tree| tree.compiler.is_none() || tree.compiler == compute.version())
     }
 }
 
 impl HeaderTree {
     /// Lets the units of a profile include the library.
     pub fn add_to(&self, profile: &mut CompileProfile) {
-        profile.include_dirs.push(PathRef { root: self.root.clone(), path: String::new() });
+        let dirs = self.include_dirs.iter().map(|dir| PathRef { root: self.root.clone(), path: (*dir).to_owned() });
+        profile.include_dirs.extend(dirs);
         profile.mapped_roots.push((self.root.clone(), "cutlass".to_owned()));
     }
 }
@@ -160,6 +193,40 @@ fn provide(
     }
 }
 
+/// SYCL*TLA of the release that goes with a compiler.
+fn provide_tla(compiler: MajorMinor, source: &HeaderSource<'_>, fetch: bool) -> Result<HeaderTree, BuildError> {
+    let dependency = Dependency::SyclTla;
+    let release = kiln_xpu::tla_release(compiler).ok_or(HeaderError::NoRelease { dependency, compiler })?;
+    let is_it = |library: &&HeaderLibrary| library.is_tla() && library.version.as_str().strip_suffix(".0").unwrap_or_default() == release;
+    let tree = if let Some(library) = source.provisioner.catalog().header_libraries().iter().find(is_it) {
+        of_wheel(dependency, library, source.provisioner, fetch)?
+    } else {
+        let named = source.environment.get(TLA_VARIABLE).filter(|dir| !dir.is_empty());
+        let dir = Path::new(named.ok_or(HeaderError::NoWheel { dependency, release })?);
+        let (version, identity) = stated(dir, TLA_VARIABLE)?;
+        let place = fs::canonicalize(dir).map_err(|_| HeaderError::NoHeaders { path: dir.to_owned(), origin: TLA_VARIABLE })?;
+        HeaderTree {
+            dependency,
+            version,
+            provider: HeaderProvider::Directory,
+            compiler: None,
+            root: RootName::new("sycl-tla"),
+            include_dirs: &[],
+            binding: RootBinding { dir: place, kind: RootKind::Mutable },
+            identity,
+        }
+    };
+    Ok(HeaderTree { compiler: Some(compiler), include_dirs: &HeaderLibrary::TLA_INCLUDE_DIRS, ..tree })
+}
+
+/// The release that the headers in a source tree state, and the digest of what states it.
+fn stated(dir: &Path, origin: &'static str) -> Result<(Version, String), HeaderError> {
+    let none = || HeaderError::NoHeaders { path: dir.to_owned(), origin };
+    let header = fs::read(dir.join(VERSION_H)).map_err(|_| none())?;
+    let version = cutlass_version(&String::from_utf8_lossy(&header)).ok_or_else(none)?;
+    Ok((version, blake3::hash(&header).to_hex().to_string()))
+}
+
 fn of_wheel(dependency: Dependency, library: &HeaderLibrary, provisioner: &Provisioner<'_>, fetch: bool) -> Result<HeaderTree, BuildError> {
     let (name, parts) = (library.tree_name(), [library.part()]);
     let tree = if fetch { provisioner.assemble(&name, &parts)? } else { provisioner.planned_tree(&name, &parts) };
@@ -167,6 +234,8 @@ fn of_wheel(dependency: Dependency, library: &HeaderLibrary, provisioner: &Provi
         dependency,
         version: library.version.clone(),
         provider: HeaderProvider::Wheel,
+        compiler: None,
+        include_dirs: &[""],
         root: RootName::new(tree.id),
         binding: RootBinding { dir: tree.dir, kind: RootKind::Immutable { digest: tree.digest.clone() } },
         identity: tree.digest,
@@ -180,10 +249,8 @@ fn of_directory(
     origin: &'static str,
     warn: &dyn Fn(String),
 ) -> Result<HeaderTree, BuildError> {
-    let none = || HeaderError::NoHeaders { path: dir.to_owned(), origin };
-    let header = fs::read(dir.join(VERSION_H)).map_err(|_| none())?;
-    let version = cutlass_version(&String::from_utf8_lossy(&header)).ok_or_else(none)?;
-    let place = fs::canonicalize(dir.join(INCLUDE)).map_err(|_| none())?;
+    let (version, identity) = stated(dir, origin)?;
+    let place = fs::canonicalize(dir.join(INCLUDE)).map_err(|_| HeaderError::NoHeaders { path: dir.to_owned(), origin })?;
     check_path(&place)?;
     if version.as_str() != release {
         warn(format!("`{dependency}` means CUTLASS {release}, and `{}`, which {origin} names, holds {version}", dir.display()));
@@ -192,8 +259,10 @@ fn of_directory(
         dependency,
         version,
         provider: HeaderProvider::Directory,
+        compiler: None,
+        include_dirs: &[""],
         root: RootName::new("cutlass"),
         binding: RootBinding { dir: place, kind: RootKind::Mutable },
-        identity: blake3::hash(&header).to_hex().to_string(),
+        identity,
     })
 }

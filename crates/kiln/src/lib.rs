@@ -40,6 +40,7 @@ pub mod shipped;
 pub mod small_file;
 pub mod stale;
 pub mod update_build;
+pub mod xpu;
 
 pub use crate::build_error::BuildError;
 pub use crate::event::Event;

@@ -211,6 +211,8 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                     graph.bind_root(root, binding)?;
                 }
                 let runtime = Arc::clone(runtime.get_or_insert_with(|| Arc::new(runtime_names(host, request.floor))));
+                // The machine's own compiler says what the C++ library is that both link.
+                let host = backend.host().unwrap_or(host);
                 let machine = machine(selected).ok_or_else(no_toolchain)?;
                 let mut lowering = Lowering {
                     graph: &mut graph,
@@ -301,7 +303,7 @@ fn extend(
         move |source| PlanError::Component { table, source }
     };
     let framework_table = request.build.framework.table_name();
-    for tree in request.headers.of(backend.name()) {
+    for tree in request.headers.of(compute) {
         lowering.graph.bind_root(tree.root.clone(), tree.binding.clone())?;
     }
     let (mut objects, mut architectures, mut notes) = (Vec::new(), Vec::new(), Vec::new());
@@ -316,7 +318,7 @@ fn extend(
         notes.extend(said.into_iter().map(|note| (component.table.clone(), note)));
         architectures.push(Architectures { names, notes: Vec::new() });
         let mut profile = framework.profile(lowering, &part, component).map_err(in_table(&component.table))?;
-        request.headers.of(backend.name()).for_each(|tree| tree.add_to(&mut profile));
+        request.headers.of(compute).for_each(|tree| tree.add_to(&mut profile));
         let alike = (compute, lowering.machine, index);
         let is_alike = |known: &&Lowered| known.of == alike && known.profile == profile;
         if lowered.iter().find(is_alike).is_none() {

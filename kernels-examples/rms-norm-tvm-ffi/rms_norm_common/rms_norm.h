@@ -23,6 +23,11 @@ void forward(Rows rows, TensorView input, TensorView weight, TensorView output, 
 void backward(Rows rows, TensorView grad_output, TensorView input, TensorView weight, TensorView rstd, TensorView grad_input,
               TensorView grad_weight);
 
+#if defined(XPU_KERNEL)
+// Whether the device reads and writes what the host has allocated.
+bool reaches_host();
+#endif
+
 // The first element.
 template <typename scalar_t> scalar_t *data(TensorView tensor) {
   return reinterpret_cast<scalar_t *>(static_cast<char *>(tensor.data_ptr()) + tensor.byte_offset());

@@ -15,6 +15,9 @@ using tvm::ffi::TensorView;
 #if defined(CUDA_KERNEL)
 constexpr DLDeviceType kDevice = kDLCUDA;
 constexpr const char *kDeviceName = "CUDA";
+#elif defined(XPU_KERNEL)
+constexpr DLDeviceType kDevice = kDLOneAPI;
+constexpr const char *kDeviceName = "SYCL";
 #else
 constexpr DLDeviceType kDevice = kDLCPU;
 constexpr const char *kDeviceName = "CPU";
@@ -24,6 +27,16 @@ constexpr DLDataType kFloat{kDLFloat, 32, 1};
 bool is_supported(DLDataType dtype) {
   const bool real = dtype.code == kDLFloat && (dtype.bits == 16 || dtype.bits == 32);
   return dtype.lanes == 1 && (real || (dtype.code == kDLBfloat && dtype.bits == 16));
+}
+
+bool is_on_device(DLDevice device) {
+#if defined(XPU_KERNEL)
+  // Some devices of SYCL work on the memory of the host: the processor is one of them.
+  if (device.device_type == kDLCPU) {
+    return rms_norm_device::reaches_host();
+  }
+#endif
+  return device.device_type == kDevice;
 }
 
 bool same_shape(TensorView a, TensorView b) {
@@ -37,7 +50,7 @@ struct Call {
 
   // What every tensor of the call must be.
   void check(TensorView tensor, const char *name, DLDataType dtype) const {
-    if (tensor.device().device_type != kDevice) {
+    if (!is_on_device(tensor.device())) {
       TVM_FFI_THROW(ValueError) << op << ": expected `" << name << "` on a " << kDeviceName << " device";
     }
     if (tensor.device().device_id != input.device().device_id) {

@@ -24,4 +24,11 @@ STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CUDA, ops) {
 }
 #endif
 
+#if defined(XPU_KERNEL)
+STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, XPU, ops) {
+  ops.impl("rms_norm_forward", TORCH_BOX(&rms_norm_forward));
+  ops.impl("rms_norm_backward", TORCH_BOX(&rms_norm_backward));
+}
+#endif
+
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)

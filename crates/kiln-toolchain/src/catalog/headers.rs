@@ -12,7 +12,7 @@ use crate::part::{Members, Part, WheelPin};
 pub struct HeaderLibrary {
     /// Its name in `depends`: `cutlass_3_5`.
     pub name: String,
-    /// The release, as its own headers state it.
+    /// The release, as its own headers state it; for SYCL*TLA, whose headers state that of CUTLASS, as the wheel does.
     pub version: Version,
     /// The wheel.
     pub wheel: WheelPin,
@@ -38,15 +38,33 @@ impl HeaderLibrary {
     /// Where the headers are in the wheel: the tree of a release is this directory.
     pub const INCLUDE: &'static str = "cutlass_library/source/include/";
 
-    /// What a build needs of the wheel: the headers, and nothing of the library's tools.
+    /// The name of the project whose wheels have SYCL*TLA, which is CUTLASS for Intel's GPUs.
+    pub const TLA_PROJECT: &'static str = "sycl-tla";
+    /// Where a library's sources are in the wheel.
+    const SOURCE: &'static str = "cutlass_library/source/";
+    /// Where the headers of SYCL*TLA are below its sources.
+    pub const TLA_INCLUDE_DIRS: [&'static str; 2] = ["include", "tools/util/include"];
+
+    /// What a build needs of the wheel: the headers, and nothing of the library's tools. Those of SYCL*TLA are in two directories, as in
+    /// its sources.
     pub fn part(&self) -> Part {
-        let members = Members { dirs: vec![Self::INCLUDE.to_owned()], max_size: 128 << 20, ..Members::default() };
-        Part { strip: Self::INCLUDE.to_owned(), ..Part::whole(self.wheel.clone(), members) }
+        let (strip, dirs) = match self.is_tla() {
+            true => (Self::SOURCE, Self::TLA_INCLUDE_DIRS.map(|dir| format!("{}{dir}/", Self::SOURCE)).to_vec()),
+            false => (Self::INCLUDE, vec![Self::INCLUDE.to_owned()]),
+        };
+        let members = Members { dirs, max_size: 128 << 20, ..Members::default() };
+        Part { strip: strip.to_owned(), ..Part::whole(self.wheel.clone(), members) }
     }
 
     /// What its tree is called.
     pub fn tree_name(&self) -> String {
-        format!("{}-{}", self.name.split('_').next().unwrap_or_default(), self.version)
+        let name = if self.is_tla() { Self::TLA_PROJECT } else { self.name.split('_').next().unwrap_or_default() };
+        format!("{name}-{}", self.version)
+    }
+
+    /// Whether it is SYCL*TLA.
+    pub fn is_tla(&self) -> bool {
+        self.wheel.project == Self::TLA_PROJECT
     }
 }
 

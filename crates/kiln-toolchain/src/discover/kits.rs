@@ -234,7 +234,13 @@ const ONE_API: Table = Table {
         must("icx", Need::OneApi, &["bin/icx", "linux/bin/icx"]),
         must("sycl/sycl.hpp", Need::OneApi, &["include/sycl/sycl.hpp", "linux/include/sycl/sycl.hpp"]),
         must("libsycl.so", Need::OneApi, &["lib/libsycl.so", "linux/lib/libsycl.so"]),
+        // What the two drivers start: they are part of what decides a result.
+        extra("clang++", Need::OneApi, &["bin/compiler/clang++", "bin/compiler/clang", "linux/bin-llvm/clang++"]),
+        extra("llvm-spirv", Need::OneApi, &["bin/compiler/llvm-spirv", "linux/bin-llvm/llvm-spirv"]),
+        extra("sycl-post-link", Need::OneApi, &["bin/compiler/sycl-post-link", "linux/bin-llvm/sycl-post-link"]),
         extra("ocloc", Need::OneApi, &["bin/ocloc", "../../ocloc/latest/bin/ocloc"]),
+        extra("dnnl.hpp", Need::OneApi, &["include/dnnl.hpp", "../../dnnl/latest/include/dnnl.hpp"]),
+        extra("libdnnl.a", Need::OneApi, &["lib/libdnnl.a", "../../dnnl/latest/lib/libdnnl.a"]),
     ],
     wheels: &[],
     headers: &["sycl", "CL"],

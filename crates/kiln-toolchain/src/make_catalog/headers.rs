@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::{MakeError, WholeWheel};
 use crate::catalog::{HeaderLibrary, cutlass_version};
+use kiln_format::Version;
 
-/// Makes the entry of a whole wheel of CUTLASS: `cutlass_3_5` for release 3.5.1.
+/// Makes the entry of a whole wheel of CUTLASS or SYCL*TLA: `cutlass_3_5` for release 3.5.1, `sycl_tla_0_8` for 0.8.0.
 ///
 /// # Errors
 /// When the file cannot be read, is no wheel with its headers, or is damaged.
@@ -14,12 +15,15 @@ pub fn make_headers(wheel: &Path) -> Result<HeaderLibrary, MakeError> {
     let stated = wheel.read(&format!("{}cutlass/version.h", HeaderLibrary::INCLUDE))?;
     let version =
         cutlass_version(&String::from_utf8_lossy(&stated)).ok_or_else(|| wheel.failed("its headers state no release".to_owned()))?;
-    // The wheel counts one number further.
-    if !wheel.pin().version().starts_with(&format!("{version}.")) {
+    let of_wheel = Version::parse(wheel.pin().version()).ok().filter(|_| wheel.pin().project == HeaderLibrary::TLA_PROJECT);
+    let library = if of_wheel.is_some() { "sycl_tla" } else { "cutlass" };
+    // The wheel of CUTLASS counts one number further.
+    let version = of_wheel.clone().unwrap_or(version);
+    if of_wheel.is_none() && !wheel.pin().version().starts_with(&format!("{version}.")) {
         return Err(wheel.failed(format!("its headers are those of {version}")));
     }
     Ok(HeaderLibrary {
-        name: format!("cutlass_{}_{}", version.major(), version.minor()),
+        name: format!("{library}_{}_{}", version.major(), version.minor()),
         license: wheel.terms()?.license.ok_or_else(|| wheel.failed("it states no license".to_owned()))?,
         wheel: wheel.pin().clone(),
         version,

@@ -7,7 +7,7 @@ use kiln_format::variant::Os;
 use kiln_toolchain::floor::FloorChoice;
 use kiln_toolchain::{Provider, Terms};
 
-use super::toolkits::{cuda_release, rocm_release};
+use super::toolkits::{cuda_release, rocm_release, xpu_release};
 use super::{Prepared, Services, compiler_name};
 use crate::dependencies::HeaderProvider;
 use crate::floor::record as floor_record;
@@ -93,7 +93,15 @@ pub(super) fn variant(
         let record = ToolchainRecord { provider: "system".to_owned(), version, identity, ..ToolchainRecord::default() };
         toolchains.insert("rocm".to_owned(), record);
     }
-    for tree in prepared.headers.of(selected.backend) {
+    if let Some(xpu) = xpu_release(selected).and_then(|release| prepared.backends.xpu(release)) {
+        let toolkit = xpu.toolkit();
+        let (version, identity) = (toolkit.version.to_string(), toolkit.compiler.identity.clone());
+        by = format!("icpx {version}");
+        toolchains.remove("cxx");
+        let record = ToolchainRecord { provider: "system".to_owned(), version, identity, ..ToolchainRecord::default() };
+        toolchains.insert("oneapi".to_owned(), record);
+    }
+    for tree in selected.row.iter().flat_map(|row| prepared.headers.of(row.compute)) {
         let provider = match tree.provider {
             HeaderProvider::Wheel => "wheel",
             HeaderProvider::Directory => "system",

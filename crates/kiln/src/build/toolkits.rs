@@ -25,6 +25,7 @@ pub(super) fn have_that_of(selected: &Selected, services: &Services<'_>, platfor
     match selected.row.as_ref().map(|row| row.compute) {
         Some(Compute::Cuda(release)) => services.cuda.has(release, platform),
         Some(Compute::Rocm(release)) => services.rocm.has(release),
+        Some(Compute::Xpu(release)) => services.xpu.has(release),
         _ => Ok(()),
     }
 }
@@ -60,6 +61,9 @@ pub(super) fn provide(
     }
     for release in releases(rocm_release) {
         backends.add_rocm(release, of_rocm(release, build, &compiled, options, services)?);
+    }
+    for release in releases(xpu_release) {
+        backends.add_xpu(release, services.xpu.backend(release, build)?);
     }
     Ok(backends)
 }
@@ -99,6 +103,14 @@ pub(super) fn cuda_release(selected: &Selected) -> Option<MajorMinor> {
 pub(super) fn rocm_release(selected: &Selected) -> Option<MajorMinor> {
     match selected.row.as_ref()?.compute {
         Compute::Rocm(release) => Some(release),
+        _ => None,
+    }
+}
+
+/// The release of oneAPI that a variant is compiled for.
+pub(super) fn xpu_release(selected: &Selected) -> Option<MajorMinor> {
+    match selected.row.as_ref()?.compute {
+        Compute::Xpu(release) => Some(release),
         _ => None,
     }
 }

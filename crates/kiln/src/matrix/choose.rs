@@ -91,8 +91,8 @@ impl ChooseError {
     }
 }
 
-/// The variants of `build` for `target` that a command is about, and for all others why not. `can_build` says for the set
-/// [`Set::Preferred`] whether this machine can build a variant, and why not.
+/// The variants of `build` for `target` that a command is about, and for all others why not. `can_build` says whether this machine can
+/// build a variant, and why not; what is published, [`Set::Release`], does not depend on that.
 ///
 /// # Errors
 /// When a filter names something that does not exist. An empty selection is no error here.
@@ -128,7 +128,7 @@ pub fn choose(
 
 fn narrow(selection: &mut Selection, set: Set, can_build: &dyn Fn(&Selected) -> Result<(), String>) {
     match set {
-        Set::All => {}
+        Set::All => leave_out(selection, &|v| can_build(v).err().map(Reason::CannotBuild)),
         Set::Release => leave_out(selection, &|v| (!v.default).then_some(Reason::NotDefault)),
         Set::Preferred => {
             leave_out(selection, &|v| can_build(v).err().map(Reason::CannotBuild));

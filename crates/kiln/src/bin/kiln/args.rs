@@ -156,7 +156,7 @@ pub(crate) struct Build {
     /// Build the default set of the matrix, as published
     #[arg(long, conflicts_with = "all")]
     pub(crate) release: bool,
-    /// Build every applicable row of the matrix
+    /// Build every applicable row of the matrix that this machine has the compilers for
     #[arg(long)]
     pub(crate) all: bool,
     /// Number of steps that run at the same time

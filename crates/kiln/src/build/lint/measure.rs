@@ -160,6 +160,7 @@ impl<'a> Bench<'a> {
         let no_toolchain = || BuildError::from(PlanError::NoToolchain { variant: variant.selected.variant.name() });
         let host = host.as_ref().ok_or_else(no_toolchain)?;
         let backend = self.backend(variant).ok_or_else(no_toolchain)?;
+        let host = backend.host().unwrap_or(host);
         let framework = self.framework(variant).ok_or_else(no_toolchain)?;
         let failed = |source| BuildError::from(PlanError::Component { table: compile.component.table.clone(), source });
         let in_graph = |error| BuildError::from(PlanError::Graph(error));
@@ -169,7 +170,8 @@ impl<'a> Bench<'a> {
         graph.bind_root(RootName::new(COPIES), RootBinding { dir: self.sources.clone(), kind: RootKind::Mutable }).map_err(in_graph)?;
         let (root, binding) = framework.root();
         graph.bind_root(root, binding).map_err(in_graph)?;
-        for tree in headers.of(backend.name()) {
+        let compute = variant.selected.row.as_ref().map(|row| row.compute).ok_or_else(no_toolchain)?;
+        for tree in headers.of(compute) {
             graph.bind_root(tree.root.clone(), tree.binding.clone()).map_err(in_graph)?;
         }
         let component = Component { sources: vec![source], ..component };
@@ -189,7 +191,7 @@ impl<'a> Bench<'a> {
             notes: Vec::new(),
         };
         let mut profile = framework.profile(&mut lowering, &backend.framework_part(), &component).map_err(failed)?;
-        headers.of(backend.name()).for_each(|tree| tree.add_to(&mut profile));
+        headers.of(compute).for_each(|tree| tree.add_to(&mut profile));
         let objects = backend.lower(&mut lowering, &component, &profile).map_err(failed)?;
         let outputs = objects.into_iter().map(|object| object.output).collect();
         graph.add_target("unit".to_owned(), outputs).map_err(in_graph)?;

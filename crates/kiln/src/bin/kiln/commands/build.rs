@@ -73,16 +73,18 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     // Without this program's own file, nothing is loaded, and variants count as linked.
     let loader = super::call::worker().ok().map(|worker| Loader { worker, elsewhere: settings.environment.temporary_dir(), timeout });
     let launcher = args.launcher.as_ref().map(|value| launcher(value, settings, &cache_dir)).transpose()?;
+    let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
     let services = Services {
         loader,
         launcher,
         cuda,
         rocm,
+        xpu: system::xpu_toolkits(settings, &cache_dir, &compiler_at, &ambient),
         provisioner: &provisioner,
         torch,
         host,
         git: &settings.git(&interrupt),
-        ambient: &settings.ambient(),
+        ambient: &ambient,
         cache_dir: &cache_dir,
         builder: Settings::builder(),
         program: Settings::program(),

@@ -84,6 +84,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
     let named = || cuda.check_named().and_then(|()| rocm.check_named());
     let refusal = refusal.or_else(|| named().err().map(|error| Report::from(&error)));
     let jobs = Jobs::new(None, &settings.environment, printer)?;
+    let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
     let services = Services {
         // Nothing is loaded, but what a build would load with is looked for.
         loader: super::call::worker().ok().map(|worker| Loader {
@@ -95,11 +96,12 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         actions: actions.as_ref(),
         cuda,
         rocm,
+        xpu: system::xpu_toolkits(settings, &cache_dir, &compiler_at, &ambient),
         provisioner: &provisioner,
         torch,
         host: system::host(&args.system, settings, kiln_toml, &cache_dir, &interrupt),
         git: &settings.git(&interrupt),
-        ambient: &settings.ambient(),
+        ambient: &ambient,
         cache_dir: &cache_dir,
         builder: Settings::builder(),
         program: Settings::program(),
@@ -127,7 +129,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         services: &services,
         torch_from: args.system.torch_from.as_deref(),
         refusal,
-        compiler_at: &|path| system::compiler_at(path, settings, &cache_dir, &interrupt),
+        compiler_at: &compiler_at,
         torch_of: &|python| system::torch_of(python, settings, &cache_dir, &interrupt),
         index: &|| {
             let index = settings.index(&cache_dir, of_project)?;

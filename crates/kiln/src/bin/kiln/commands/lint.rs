@@ -1,6 +1,7 @@
 //! `kiln lint`.
 
 use std::io::Write;
+use std::path::Path;
 
 use kiln::Event;
 use kiln::build::{BuildOptions, LoadCheck, Services, lint, prepare};
@@ -43,16 +44,18 @@ pub(crate) fn run(args: &Lint, settings: &Settings, printer: &Printer) -> Result
     let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
     system::take_named(&cuda, &mut filters)?;
     rocm.check_named()?;
+    let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
     let services = Services {
         loader: None,
         launcher: None,
         cuda,
         rocm,
+        xpu: system::xpu_toolkits(settings, &cache_dir, &compiler_at, &ambient),
         provisioner: &provisioner,
         torch,
         host,
         git: &settings.git(&interrupt),
-        ambient: &settings.ambient(),
+        ambient: &ambient,
         cache_dir: &cache_dir,
         builder: Settings::builder(),
         program: Settings::program(),

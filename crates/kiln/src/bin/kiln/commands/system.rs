@@ -1,5 +1,6 @@
 //! What commands take from the system, by the command line, `kiln.toml` and the environment.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kiln::build_error::{BuildError, causes};
@@ -9,6 +10,7 @@ use kiln::host::HostSource;
 use kiln::matrix::Filters;
 use kiln::rocm::RocmToolkits;
 use kiln::settings_file;
+use kiln::xpu::{CompilerAt, XpuToolkits};
 use kiln_format::Version;
 use kiln_graph::Interrupt;
 use kiln_toolchain::host::{self, Choice, HostCompiler, HostError, HostSearch};
@@ -81,6 +83,16 @@ pub(super) fn rocm_from(args: &System, settings: &Settings) -> Option<PathBuf> {
 /// The ROCms: `named` alone where a directory is.
 pub(super) fn rocm_toolkits<'a>(named: Option<&'a Path>, settings: &'a Settings, cache_dir: &'a Path) -> RocmToolkits<'a> {
     RocmToolkits { named, environment: &settings.environment.variables, cache_dir }
+}
+
+/// The oneAPI compilers.
+pub(super) fn xpu_toolkits<'a>(
+    settings: &'a Settings,
+    cache_dir: &'a Path,
+    compiler_at: &'a CompilerAt<'a>,
+    ambient: &'a BTreeMap<String, PathBuf>,
+) -> XpuToolkits<'a> {
+    XpuToolkits { environment: &settings.environment.variables, cache_dir, compiler_at, ambient }
 }
 
 /// Refuses a named directory that is no toolkit; one that is chooses the variants, unless `filters` do.

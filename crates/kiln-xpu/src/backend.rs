@@ -1,0 +1,155 @@
+//! The xpu backend of one toolkit.
+
+use kiln_backend::{
+    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostCompiler, HostUnits, KernelOptions, Language,
+    LibraryExports, LinkPart, Lowering, NameSet, ObjectFile, SourceKind, TorchPart, UnitSource, Weight, classify_source,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::targets::{Kernels, Targets};
+use crate::tla;
+use crate::toolkit::XpuToolkit;
+
+/// What every SYCL unit is compiled with, before the option that names targets. Floats are compiled as the language has it; the first of
+/// these is everywhere anyway.
+const COMPILE: [&str; 9] = [
+    "-fsycl",
+    "-fhonor-nans",
+    "-fhonor-infinities",
+    "-fno-associative-math",
+    "-fno-approx-func",
+    "-foffload-fp32-prec-div",
+    "-foffload-fp32-prec-sqrt",
+    "-fno-sycl-instrument-device-code",
+    "--offload-compress",
+];
+/// What the link is given, before the option that names targets.
+const LINK: [&str; 4] = ["-fsycl", "--offload-compress", "-foffload-fp32-prec-div", "-foffload-fp32-prec-sqrt"];
+/// Torch's libraries that an extension for XPU may need.
+const TORCH_LIBRARIES: [&str; 5] = ["libc10.so", "libtorch.so", "libtorch_cpu.so", "libc10_xpu.so", "libtorch_xpu.so"];
+/// The functions for XPU of torch's C interface, which is the same in all builds: `shim_xpu.h` of torch 2.11 to 2.15.
+const TORCH_FUNCTIONS: [&str; 9] = [
+    "aoti_torch_create_xpu_guard",
+    "aoti_torch_create_xpu_stream_guard",
+    "aoti_torch_delete_xpu_guard",
+    "aoti_torch_delete_xpu_stream_guard",
+    "aoti_torch_get_current_sycl_queue",
+    "aoti_torch_get_current_xpu_device",
+    "aoti_torch_get_current_xpu_stream",
+    "aoti_torch_set_current_xpu_device",
+    "aoti_torch_xpu_guard_set_index",
+];
+/// What a SYCL unit costs beside its framework's headers: SYCL's own, read once for the host and once for the device.
+const SYCL: Weight = Weight { cpu_ms: 6_000, memory_mib: 800 };
+
+/// The xpu backend of one toolkit, for the kernels of one project.
+#[derive(Clone, Debug)]
+pub struct XpuBackend {
+    toolkit: XpuToolkit,
+    kernels: Kernels,
+    targets: Targets,
+    spirv_extensions: String,
+}
+
+impl XpuBackend {
+    /// With `toolkit`, for variants with these kernels. `spirv_extensions` is what [`spirv_extensions`](crate::spirv_extensions) gives; it
+    /// counts only for kernels on SYCL*TLA.
+    pub fn new(toolkit: XpuToolkit, kernels: Kernels, spirv_extensions: String) -> Self {
+        Self { targets: Targets::of(toolkit.release(), &kernels), toolkit, kernels, spirv_extensions }
+    }
+
+    /// The toolkit.
+    pub fn toolkit(&self) -> &XpuToolkit {
+        &self.toolkit
+    }
+
+    /// A component as its units are compiled: with the options of SYCL before its own where it is a kernel.
+    fn with_sycl(&self, component: &Component) -> Component {
+        let mut component = component.clone();
+        if let Some(KernelOptions::Xpu { flags }) = &component.options {
+            let mut all: Vec<String> = COMPILE.map(str::to_owned).to_vec();
+            all.push(self.targets.option());
+            all.append(&mut component.cxx_flags);
+            all.extend(flags.iter().map(|flag| flag.value.clone()));
+            component.cxx_flags = all;
+        }
+        component
+    }
+
+    /// What units get beside the framework's profile.
+    fn profile(&self, component: &Component, profile: &CompileProfile) -> CompileProfile {
+        let mut profile = profile.clone();
+        profile.mapped_roots.push((self.toolkit.root.clone(), "oneapi".to_owned()));
+        if self.kernels.sycl_tla {
+            profile.defines.extend(tla::DEFINES.map(str::to_owned));
+            profile.env.extend(tla::ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
+        if component.options.is_some() {
+            let host = profile.weight.unwrap_or(Weight { cpu_ms: 0, memory_mib: 0 });
+            profile.weight = Some(Weight {
+                cpu_ms: SYCL.cpu_ms.saturating_add(host.cpu_ms.saturating_mul(2)),
+                memory_mib: SYCL.memory_mib.max(host.memory_mib),
+            });
+        }
+        profile
+    }
+
+    fn link(&self) -> LinkPart {
+        let mut args: Vec<String> = LINK.map(str::to_owned).to_vec();
+        args.push(self.targets.option());
+        args.extend(self.targets.backend_options());
+        let mut env = std::collections::BTreeMap::new();
+        if self.kernels.sycl_tla {
+            args.extend(tla::translator_options(self.targets.names(), self.toolkit.release(), &self.spirv_extensions));
+            env.extend(tla::ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
+        let ocloc = self.toolkit.ocloc.as_deref().filter(|_| self.targets.is_ahead_of_time());
+        LinkPart { args, env, path: ocloc.and_then(Path::parent).map(Path::to_owned).into_iter().collect() }
+    }
+}
+
+impl Backend for XpuBackend {
+    fn name(&self) -> BackendName {
+        BackendName::Xpu
+    }
+
+    fn framework_part(&self) -> FrameworkPart {
+        let functions = NameSet::exact(TORCH_FUNCTIONS.map(str::to_owned));
+        let torch = TorchPart {
+            defines: vec!["USE_XPU".to_owned()],
+            libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
+            known: vec![LibraryExports { soname: "libtorch_xpu.so".to_owned(), names: Arc::new(functions) }],
+            ..TorchPart::default()
+        };
+        FrameworkPart { define: "XPU_KERNEL", torch, runtime: vec![self.toolkit.sycl.clone()], link: self.link() }
+    }
+
+    fn host(&self) -> Option<&HostCompiler> {
+        Some(&self.toolkit.compiler)
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {
+        lowering.graph.bind_root(self.toolkit.root.clone(), self.toolkit.binding.clone())?;
+        let profile = self.profile(component, profile);
+        let component = self.with_sycl(component);
+        let mut units = HostUnits::new(&component, &profile);
+        let mut objects = Vec::new();
+        for source in &component.sources {
+            match classify_source(&source.path) {
+                SourceKind::Header => {}
+                SourceKind::Host(language @ (Language::Cxx | Language::C)) => {
+                    objects.push(units.compile(lowering, &UnitSource::Project(source.clone()), language)?);
+                }
+                SourceKind::Other => {
+                    return Err(BackendError::UnknownSource {
+                        source_path: source.path.clone(),
+                        backend: "xpu",
+                        hint: "xpu components take `.cpp`, `.cc`, `.cxx`, `.c++`, `.c` and headers".to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(objects)
+    }
+}

@@ -1,0 +1,21 @@
+//! The xpu backend: SYCL for Intel GPUs, by `icpx` of Intel's oneAPI DPC++ compiler.
+//!
+//! `icpx` compiles everything of a variant, host code included, and links it: device code is only finished at the link, for every target
+//! ahead of time and as SPIR-V for all other devices.
+//!
+//! | module | its job |
+//! |---|---|
+//! | `toolkit` | what an installation is, without running any of it |
+//! | `targets` | what device code is compiled for, and the options that say so |
+//! | `tla` | what kernels on SYCL*TLA get |
+//! | `backend` | all of it together, as a [`Backend`](kiln_backend::Backend) |
+
+mod backend;
+mod targets;
+mod tla;
+mod toolkit;
+
+pub use backend::XpuBackend;
+pub use targets::Kernels;
+pub use tla::{TlaError, spirv_extensions, tla_release};
+pub use toolkit::{ToolkitError, XpuToolkit};

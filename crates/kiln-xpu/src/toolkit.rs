@@ -1,0 +1,130 @@
+//! What an installation of oneAPI's DPC++ compiler is.
+//!
+//! Where its parts lie is discovery's knowledge, and what its compiler says of itself is asked by who asks all compilers.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kiln_backend::discover::{Candidate, identity};
+use kiln_backend::discover::{Findings, KitKind, Lack, View, find};
+use kiln_backend::{Family, HostCompiler, LibraryExports, MajorMinor, NameSet, RootBinding, RootKind, RootName, Version, elf};
+
+/// A DPC++ compiler with its headers and its runtime.
+#[derive(Clone, Debug)]
+pub struct XpuToolkit {
+    /// The release: `2025.3`.
+    pub version: Version,
+    /// By what it was found.
+    pub origin: String,
+    /// `icpx`, as everything else knows a compiler. Its identity is that of the whole toolkit.
+    pub compiler: HostCompiler,
+    /// Name of the root that its headers are below.
+    pub root: RootName,
+    /// Where that root lies, and how its files count.
+    pub binding: RootBinding,
+    /// The runtime.
+    pub sycl: LibraryExports,
+    /// The compiler that makes code ahead of time, if it is there.
+    pub ocloc: Option<PathBuf>,
+}
+
+/// Why an installation cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolkitError {
+    /// Files that it needs are not there.
+    #[error("the oneAPI compiler in `{}` lacks {}", dir.display(), quoted(.missing))]
+    Incomplete {
+        /// The directory.
+        dir: PathBuf,
+        /// The missing parts.
+        missing: Vec<String>,
+    },
+    /// A file is there and cannot be used.
+    #[error("the oneAPI compiler in `{}` cannot be used: `{file}`: {reason}", dir.display())]
+    Damaged {
+        /// The directory.
+        dir: PathBuf,
+        /// The file below it.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+impl ToolkitError {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Incomplete { .. } => Some("Intel's installer of the oneAPI DPC++ compiler brings all of it".to_owned()),
+            Self::Damaged { .. } => None,
+        }
+    }
+}
+
+impl XpuToolkit {
+    /// What this machine has in `environment` and its usual places, installations that lack something included.
+    pub fn find(environment: &BTreeMap<String, String>) -> Findings {
+        let view = View { root: Path::new("/"), environment, os: std::env::consts::OS, cpu: std::env::consts::ARCH };
+        find(KitKind::OneApi, &view, None)
+    }
+
+    /// The program of an installation that compiles.
+    ///
+    /// # Errors
+    /// When it lacks something, all of which is named.
+    pub fn icpx(kit: &Candidate) -> Result<&Path, ToolkitError> {
+        let missing: Vec<&Lack> = kit.lacks.iter().filter(|lack| lack.must).collect();
+        match kit.part("icpx") {
+            Some(icpx) if missing.is_empty() => Ok(icpx),
+            _ => {
+                Err(ToolkitError::Incomplete { dir: kit.root.clone(), missing: missing.iter().map(|lack| lack.name.to_owned()).collect() })
+            }
+        }
+    }
+
+    /// The installation `kit` of a release, whose `icpx` is `compiler`. What was found out of its files is kept in `cache_dir`.
+    ///
+    /// # Errors
+    /// When it lacks a part, or one cannot be read.
+    pub fn of_machine(kit: &Candidate, release: MajorMinor, compiler: HostCompiler, cache_dir: &Path) -> Result<Self, ToolkitError> {
+        Self::icpx(kit)?;
+        let damaged = |file: &Path, reason: String| ToolkitError::Damaged {
+            dir: kit.root.clone(),
+            file: file.strip_prefix(&kit.root).unwrap_or(file).display().to_string(),
+            reason,
+        };
+        let files = identity(kit, cache_dir).map_err(|cause| damaged(Path::new("."), cause.to_string()))?;
+        let identity = blake3::hash(format!("{files}\n{}", compiler.identity).as_bytes()).to_hex().to_string();
+        let library = kit.part("libsycl.so").unwrap_or(Path::new("lib/libsycl.so"));
+        let dynamic = elf::dynamic_file(library).map_err(|cause| damaged(library, cause.to_string()))?;
+        let soname = dynamic.soname.ok_or_else(|| damaged(library, "it has no SONAME".to_owned()))?;
+        let names = NameSet::exact(dynamic.exports.into_iter().map(|export| export.name));
+        let root = RootName::new(format!("oneapi-{release}-{}", identity.get(..16).unwrap_or(&identity)));
+        // Its own headers are found without being told, so the sources that they come from are told apart by the compiler alone.
+        let compiler = HostCompiler { identity, ..compiler };
+        Ok(Self {
+            version: Version::from(release),
+            origin: kit.origin.to_string(),
+            compiler,
+            root,
+            binding: RootBinding { dir: kit.root.clone(), kind: RootKind::Mutable },
+            sycl: LibraryExports { soname, names: Arc::new(names) },
+            ocloc: kit.part("ocloc").map(Path::to_owned),
+        })
+    }
+
+    /// Major and minor.
+    pub fn release(&self) -> MajorMinor {
+        self.version.major_minor()
+    }
+
+    /// Whether its compiler is what it says that it is: everything here counts on Clang's options.
+    pub fn is_clang(&self) -> bool {
+        self.compiler.family == Family::Clang
+    }
+}
