@@ -32,6 +32,8 @@ pub struct FrameworkPart {
 /// What the link of an extension has of its backend, where the compiler's driver makes or finishes device code then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkPart {
+    /// Static libraries, of which the link takes what nothing else provides.
+    pub archives: Vec<PathRef>,
     /// Arguments behind all others, in order and with their repetitions.
     pub args: Vec<String>,
     /// Variables that decide what is made.

@@ -56,7 +56,11 @@ pub(crate) fn link_extension<'o>(
         verb: "Resolving",
         label: file_name.clone(),
         action: Action::Builtin(link_stubs(Arc::clone(&names), objects.iter().map(|object| object.source.clone()).collect())),
-        inputs: objects.iter().map(|object| Input::Output(object.output.clone())).collect(),
+        inputs: objects
+            .iter()
+            .map(|object| Input::Output(object.output.clone()))
+            .chain(link.backend.archives.iter().map(|archive| Input::File(archive.clone())))
+            .collect(),
         outputs: names.outputs(),
         weight: Weight { cpu_ms: 50, memory_mib: 50 },
         resource: ResourceClass::Light,
@@ -64,6 +68,7 @@ pub(crate) fn link_extension<'o>(
     let exports = OutputRef { step: generated::exports(lowering.graph, link.exports)?, name: "exports.map".to_owned() };
     let mut args = vec![Arg::from("-shared"), Arg::from("-o"), Arg(vec![Piece::Own(file_name.clone())])];
     args.extend(objects.iter().map(|object| Arg::from(object.output.clone())));
+    args.extend(link.backend.archives.iter().map(|archive| Arg::from(archive.clone())));
     // The floor's directory comes before all others, and its C++ library before the framework's libraries.
     let FloorLink { before, after } = lowering.floor.clone().unwrap_or_default();
     args.push(Arg::from("-Wl,--as-needed"));

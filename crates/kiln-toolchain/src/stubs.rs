@@ -5,6 +5,7 @@
 //! instead of an import error on a user's machine. [`link_stubs`] is the step that does it.
 
 mod linker;
+mod members;
 mod message;
 mod resolve;
 
@@ -123,8 +124,8 @@ impl LinkNames {
 
 /// The builtin that reads the objects of an extension and writes a stub for every library of `names.linked`.
 ///
-/// Its step's inputs are the objects, in the order of `labels`, which name them in messages (`cpu/relu.cpp`). Its outputs
-/// are [`LinkNames::outputs`]; a library that nothing is wanted of gets a stub without names, which `--as-needed` drops.
+/// Its step's inputs are the objects, in the order of `labels`, which name them in messages (`cpu/relu.cpp`), and behind them static
+/// libraries, whose members count as objects where they define what is wanted and nothing else has. Its outputs are [`LinkNames::outputs`]; a library that nothing is wanted of gets a stub without names, which `--as-needed` drops.
 /// It fails when an object cannot be read or is for another processor (`object`), when the host's runtime cannot be read
 /// (`host-compiler`), and when names are wanted that nothing offers (`undefined-symbol`); all such names are told.
 pub fn link_stubs(names: Arc<LinkNames>, labels: Vec<String>) -> Builtin {
@@ -133,21 +134,28 @@ pub fn link_stubs(names: Arc<LinkNames>, labels: Vec<String>) -> Builtin {
         key.push('\n');
         key.push_str(label);
     }
-    Builtin { name: "link-stubs", version: 2, key, run: Arc::new(move |context| run(&names, &labels, context)) }
+    Builtin { name: "link-stubs", version: 3, key, run: Arc::new(move |context| run(&names, &labels, context)) }
 }
 
 fn run(names: &LinkNames, labels: &[String], context: &BuiltinContext<'_>) -> Result<(), BuiltinError> {
-    if context.inputs.len() != labels.len() {
+    if context.inputs.len() < labels.len() {
         let message = format!("{} objects, but {} labels", context.inputs.len(), labels.len());
         return Err(BuiltinError::new("internal", message));
     }
-    let objects = labels.iter().zip(context.inputs).map(|(label, path)| Ok((label.as_str(), read(label, path)?)));
-    let objects: Vec<(&str, Relocatable)> = objects.collect::<Result<_, BuiltinError>>()?;
+    let (paths, archives) = context.inputs.split_at(labels.len());
+    let objects = labels.iter().zip(paths).map(|(label, path)| Ok((label.as_str(), read(label, path)?)));
+    let mut objects: Vec<(&str, Relocatable)> = objects.collect::<Result<_, BuiltinError>>()?;
     if let Some((label, object)) = objects.iter().find(|(_, object)| object.machine != names.machine) {
         let message = format!("the object of `{label}` is for {}, not for {}", object.machine, names.machine);
         return Err(BuiltinError::new("object", message));
     }
-    let resolution = names.resolve(&objects).map_err(|cause| BuiltinError::new("host-compiler", cause.to_string()))?;
+    let failed = |cause: &RuntimeError| BuiltinError::new("host-compiler", cause.to_string());
+    let mut resolution = names.resolve(&objects).map_err(failed)?;
+    // A static library may be larger than all else together: it is read only for something.
+    if !resolution.unresolved.is_empty() && !archives.is_empty() {
+        objects.extend(members::wanted(names, &objects, archives)?.into_iter().map(|object| (members::LABEL, object)));
+        resolution = names.resolve(&objects).map_err(failed)?;
+    }
     if !resolution.unresolved.is_empty() {
         return Err(message::undefined(&resolution.unresolved));
     }

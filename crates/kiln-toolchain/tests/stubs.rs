@@ -67,8 +67,13 @@ impl Place {
     }
 
     fn run(&self, names: LinkNames, objects: &[(&str, &Path)]) -> Result<(), String> {
+        self.run_with(names, objects, &[])
+    }
+
+    fn run_with(&self, names: LinkNames, objects: &[(&str, &Path)], archives: &[&Path]) -> Result<(), String> {
         let labels = objects.iter().map(|(label, _)| (*label).to_owned()).collect();
-        let inputs: Vec<PathBuf> = objects.iter().map(|(_, path)| path.to_path_buf()).collect();
+        let inputs: Vec<PathBuf> =
+            objects.iter().map(|(_, path)| path.to_path_buf()).chain(archives.iter().map(|path| path.to_path_buf())).collect();
         let builtin = link_stubs(Arc::new(names), labels);
         (builtin.run)(&BuiltinContext { inputs: &inputs, out_dir: &self.stubs() }).map_err(|error| error.message)
     }
@@ -146,6 +151,37 @@ fn stubs_have_just_what_is_wanted_and_link() {
     assert_eq!(import("_ZNSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEEC1Ev").library.as_deref(), Some("libstdc++.so.6"));
     assert_eq!(import("PyLong_FromLong").library, None);
     assert_eq!(import("counter").kind, SymbolKind::Tls);
+}
+
+/// A static library gives what nothing else has, member by member, and what these members want is looked up like everything else.
+#[test]
+fn members_of_static_libraries_count_where_they_are_taken() {
+    let place = Place::new();
+    let member = |name: &str, source: &str| {
+        let data = std::fs::read(place.object(name, source)).unwrap();
+        let defines = elf::relocatable(&data).unwrap().defined.into_iter().map(|symbol| symbol.name).collect();
+        kiln_object::archive::NewMember { name: name.to_owned(), data, defines }
+    };
+    let c10 = "namespace c10 { __attribute__((visibility(\"default\"))) void present(int); }";
+    let members = [
+        member("one.o", "extern \"C\" { void two(); void one() { two(); } }"),
+        member("two.o", &format!("{c10} extern \"C\" void two() {{ c10::present(1); }}")),
+        member("other.o", "extern \"C\" { void nobody_has_this(); void other() { nobody_has_this(); } }"),
+    ];
+    let library = place.dir.path().join("libdeep.a");
+    std::fs::write(&library, kiln_object::archive::write(&members).unwrap()).unwrap();
+    let wants = |name: &str| place.object("a.o", &format!("extern \"C\" {{ void {name}(); void start() {{ {name}(); }} }}"));
+
+    let object = wants("one");
+    assert!(place.run(names(), &[("a.cpp", &object)]).unwrap_err().contains("undefined symbol `one`"));
+    place.run_with(names(), &[("a.cpp", &object)], &[&library]).unwrap();
+    assert_eq!(place.exports("libc10.so"), [("_ZN3c107presentEi".to_owned(), SymbolKind::Function)]);
+    // A member that nothing wants may want what it likes.
+    let error = place.run_with(names(), &[("a.cpp", &wants("other"))], &[&library]).unwrap_err();
+    assert!(error.contains("nobody_has_this") && error.contains("a static library") && !error.contains("`other`"), "{error}");
+    // What the libraries to link with have is not taken from it: it is not even read.
+    let object = place.object("a.o", &format!("{c10} extern \"C\" void start() {{ c10::present(1); }}"));
+    place.run_with(names(), &[("a.cpp", &object)], &[Path::new("/nowhere")]).unwrap();
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use kiln_backend::{
     Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostCompiler, HostUnits, KernelOptions, Language,
-    LibraryExports, LinkPart, Lowering, NameSet, ObjectFile, SourceKind, TorchPart, UnitSource, Weight, classify_source,
+    LibraryExports, LinkPart, Lowering, NameSet, ObjectFile, PathRef, SourceKind, TorchPart, UnitSource, Weight, classify_source,
 };
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::targets::{Kernels, Targets};
 use crate::tla;
-use crate::toolkit::XpuToolkit;
+use crate::toolkit::{Dnnl, XpuToolkit};
 
 /// What every SYCL unit is compiled with, before the option that names targets. Floats are compiled as the language has it; the first of
 /// these is everywhere anyway.
@@ -86,6 +86,9 @@ impl XpuBackend {
             profile.env.extend(tla::ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
         if component.options.is_some() {
+            if let Some(Dnnl { include: (root, _), .. }) = &self.toolkit.dnnl {
+                profile.system_include_dirs.push(PathRef { root: root.clone(), path: String::new() });
+            }
             let host = profile.weight.unwrap_or(Weight { cpu_ms: 0, memory_mib: 0 });
             profile.weight = Some(Weight {
                 cpu_ms: SYCL.cpu_ms.saturating_add(host.cpu_ms.saturating_mul(2)),
@@ -105,7 +108,9 @@ impl XpuBackend {
             env.extend(tla::ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
         let ocloc = self.toolkit.ocloc.as_deref().filter(|_| self.targets.is_ahead_of_time());
-        LinkPart { args, env, path: ocloc.and_then(Path::parent).map(Path::to_owned).into_iter().collect() }
+        let library = |dnnl: &Dnnl| PathRef { root: dnnl.lib.0.clone(), path: Dnnl::LIBRARY.to_owned() };
+        let archives = self.toolkit.dnnl.iter().map(library).collect();
+        LinkPart { archives, args, env, path: ocloc.and_then(Path::parent).map(Path::to_owned).into_iter().collect() }
     }
 }
 
@@ -131,6 +136,9 @@ impl Backend for XpuBackend {
 
     fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {
         lowering.graph.bind_root(self.toolkit.root.clone(), self.toolkit.binding.clone())?;
+        for (root, binding) in self.toolkit.dnnl.iter().flat_map(|dnnl| [&dnnl.include, &dnnl.lib]) {
+            lowering.graph.bind_root(root.clone(), binding.clone())?;
+        }
         let profile = self.profile(component, profile);
         let component = self.with_sycl(component);
         let mut units = HostUnits::new(&component, &profile);

@@ -18,4 +18,4 @@ mod toolkit;
 pub use backend::XpuBackend;
 pub use targets::Kernels;
 pub use tla::{TlaError, spirv_extensions, tla_release};
-pub use toolkit::{ToolkitError, XpuToolkit};
+pub use toolkit::{Dnnl, ToolkitError, XpuToolkit};

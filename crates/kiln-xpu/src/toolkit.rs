@@ -27,6 +27,31 @@ pub struct XpuToolkit {
     pub sycl: LibraryExports,
     /// The compiler that makes code ahead of time, if it is there.
     pub ocloc: Option<PathBuf>,
+    /// oneDNN, if it is there.
+    pub dnnl: Option<Dnnl>,
+}
+
+/// oneDNN: headers, and a static library.
+#[derive(Clone, Debug)]
+pub struct Dnnl {
+    /// The root of its include directory, and where that is.
+    pub include: (RootName, RootBinding),
+    /// The root of its library's directory, and where that is.
+    pub lib: (RootName, RootBinding),
+}
+
+impl Dnnl {
+    /// The file name of the library.
+    pub const LIBRARY: &'static str = "libdnnl.a";
+
+    /// What is beside `kit`, or in it; none unless both parts are there.
+    fn of(kit: &Candidate) -> Option<Self> {
+        let root = |name: &str, part: &str| {
+            let dir = kit.part(part)?.parent()?.canonicalize().ok()?;
+            Some((RootName::new(name), RootBinding { dir, kind: RootKind::Mutable }))
+        };
+        Some(Self { include: root("onednn-include", "dnnl.hpp")?, lib: root("onednn-lib", Self::LIBRARY)? })
+    }
 }
 
 /// Why an installation cannot be used.
@@ -115,6 +140,7 @@ impl XpuToolkit {
             binding: RootBinding { dir: kit.root.clone(), kind: RootKind::Mutable },
             sycl: LibraryExports { soname, names: Arc::new(names) },
             ocloc: kit.part("ocloc").map(Path::to_owned),
+            dnnl: Dnnl::of(kit),
         })
     }
 

@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use kiln_object::archive::{self, NewMember};
 use kiln_object::elf::{Machine, SymbolKind};
 use kiln_object::stub::{Stub, Symbol};
 use serde_json::Value;
@@ -182,6 +183,85 @@ fn command_lines_of_a_build() {
     let again = recorded.lines();
     let compiled = |source: &str| again.iter().filter(|line| line.compiles(source)).count();
     assert_eq!((compiled("k.cpp"), compiled("module_init.c"), again.iter().filter(|line| line.has("-shared")).count()), (1, 0, 1));
+}
+
+/// oneDNN beside the compiler: its headers are there for kernels, and what they use of it is linked statically.
+#[test]
+fn one_dnn_is_linked_where_it_is_used() {
+    let recorded = Recorded::new("2025.3");
+    let dnnl = recorded.root.join("dnnl/latest");
+    support::project::write(&dnnl, "include/dnnl.hpp", "#pragma once\nextern \"C\" int dnnl_version();\n");
+    let source = recorded.sandbox.path("dnnl.cpp");
+    fs::write(&source, "extern \"C\" int dnnl_version() { return 3; }\n").unwrap();
+    let object = recorded.sandbox.path("dnnl.o");
+    let compiled = Command::new("g++").args(["-fPIC", "-c", "-o"]).args([&object, &source]).status().unwrap();
+    assert!(compiled.success());
+    let member = NewMember { name: "dnnl.o".to_owned(), data: fs::read(&object).unwrap(), defines: vec!["dnnl_version".to_owned()] };
+    fs::create_dir_all(dnnl.join("lib")).unwrap();
+    fs::write(dnnl.join("lib/libdnnl.a"), archive::write(&[member]).unwrap()).unwrap();
+
+    let dir = recorded.project("");
+    let kept = support::project::kept("dnnl_version()");
+    fs::write(dir.join("k.cpp"), format!("#include <dnnl.hpp>\n{kept}")).unwrap();
+    recorded.build(&dir, &["--backend", "xpu"]);
+    let lines = recorded.lines();
+    let link = lines.iter().find(|line| line.has("-shared")).unwrap();
+    assert!(link.argv.iter().any(|word| word.ends_with("/dnnl/latest/lib/libdnnl.a")), "{:?}", link.argv);
+    let extension = tree::extensions(&dir.join("build")).remove(0);
+    assert!(!needed(&extension).iter().any(|library| library.contains("dnnl")), "{:?}", needed(&extension));
+
+    // Without it the name is told.
+    fs::remove_dir_all(&dnnl).unwrap();
+    fs::write(dir.join("k.cpp"), format!("extern \"C\" int dnnl_version();\n{kept}")).unwrap();
+    let run = recorded.run(&dir, &["build", "--backend", "xpu"]);
+    assert!(run.stderr.contains("undefined symbol `dnnl_version`"), "{}", run.stderr);
+}
+
+/// SYCL*TLA of a release that no wheel has: without a directory the error says how to have it, with one its headers are found, and every
+/// target's translator is told the compiler's own extensions and the library's.
+#[test]
+fn sycl_tla_comes_out_of_a_directory() {
+    let recorded = Recorded::new("2026.0");
+    let dir = recorded.project("");
+    let text = fs::read_to_string(dir.join("build.toml")).unwrap();
+    let (head, kernel) = text.split_once("[kernel.k]").unwrap();
+    let kernel = kernel.replace("depends = []", "depends = [\"sycl_tla\"]");
+    fs::write(dir.join("build.toml"), format!("{head}[kernel.k]{kernel}")).unwrap();
+    let run = recorded.run(&dir, &["build", "--backend", "xpu"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("`sycl_tla` wants the headers of SYCL*TLA 0.9.2, which no wheel carries"), "{}", run.stderr);
+    assert!(run.stderr.contains("name their directory in the variable SYCL_TLA_SRC_DIR"), "{}", run.stderr);
+
+    let tla = recorded.sandbox.path("tla");
+    let version = "#define CUTLASS_MAJOR 4\n#define CUTLASS_MINOR 2\n#define CUTLASS_PATCH 1\n";
+    support::project::write(&tla, "include/cutlass/version.h", version);
+    support::project::write(&tla, "tools/util/include/cutlass/util/more.h", "#define MORE 1\n");
+    let includes = "#include <cutlass/version.h>\n#include <cutlass/util/more.h>\n";
+    fs::write(dir.join("k.cpp"), format!("{includes}int tiny_k(int x) {{ return x + MORE; }}\n{}", support::project::kept("tiny_k(1)")))
+        .unwrap();
+    let run = Run::of(
+        recorded.sandbox.kiln(&dir, &["build", "--backend", "xpu"]).env("ONEAPI_ROOT", &recorded.root).env("SYCL_TLA_SRC_DIR", &tla),
+    );
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let lines = recorded.lines();
+    let unit = lines.iter().find(|line| line.compiles("k.cpp")).unwrap();
+    for mark in ["-DCUTLASS_ENABLE_SYCL=1", "-DDPCPP_SYCL_TARGET=intel_gpu_bmg_g21,intel_gpu_pvc", "-DSYCL_INTEL_TARGET=1"] {
+        assert!(unit.has(mark), "{mark}");
+    }
+    let link = lines.iter().find(|line| line.has("-shared")).unwrap();
+    for target in ["spir64_gen", "spir64"] {
+        let at = link.argv.iter().position(|word| *word == format!("-Xspirv-translator={target}")).unwrap();
+        assert_eq!(
+            link.argv[at + 1],
+            "-spirv-ext=+SPV_EXT_shader_atomic_float_add,+SPV_INTEL_blocking_pipes,+SPV_INTEL_split_barrier,+SPV_INTEL_2d_block_io,\
+             +SPV_INTEL_subgroup_matrix_multiply_accumulate"
+        );
+    }
+    for line in [unit, link] {
+        assert_eq!(line.environment["IGC_VISAOptions"], "-perfmodel");
+    }
+    // The compiler is asked for its own extensions once.
+    assert_eq!(lines.iter().filter(|line| line.has("-###")).count(), 1);
 }
 
 /// A stand-in that took every option would prove nothing.

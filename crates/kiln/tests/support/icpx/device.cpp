@@ -24,7 +24,7 @@ int main(int count, char **arguments) {
   std::string log;
   try {
     const sycl::queue queue;
-    const auto source = oneapi::create_kernel_bundle_from_source(queue.get_context(), oneapi::source_language::sycl, text);
+    auto source = oneapi::create_kernel_bundle_from_source(queue.get_context(), oneapi::source_language::sycl, text);
     oneapi::build(source, oneapi::properties{oneapi::build_options{options}, oneapi::save_log{&log}});
   } catch (const std::exception &error) {
     std::cerr << log << error.what() << '\n';
