@@ -43,6 +43,12 @@ const TORCH_FUNCTIONS: [&str; 9] = [
 /// What a SYCL unit costs beside its framework's headers: SYCL's own, read once for the host and once for the device.
 const SYCL: Weight = Weight { cpu_ms: 6_000, memory_mib: 800 };
 
+/// What extensions may take from torch's library for XPU without its build for XPU at hand: its C interface.
+pub fn torch_interface() -> LibraryExports {
+    let names = NameSet::exact(TORCH_FUNCTIONS.map(str::to_owned));
+    LibraryExports { soname: "libtorch_xpu.so".to_owned(), names: Arc::new(names) }
+}
+
 /// The xpu backend of one toolkit, for the kernels of one project.
 #[derive(Clone, Debug)]
 pub struct XpuBackend {
@@ -120,11 +126,10 @@ impl Backend for XpuBackend {
     }
 
     fn framework_part(&self) -> FrameworkPart {
-        let functions = NameSet::exact(TORCH_FUNCTIONS.map(str::to_owned));
         let torch = TorchPart {
             defines: vec!["USE_XPU".to_owned()],
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
-            known: vec![LibraryExports { soname: "libtorch_xpu.so".to_owned(), names: Arc::new(functions) }],
+            known: vec![torch_interface()],
             ..TorchPart::default()
         };
         FrameworkPart { define: "XPU_KERNEL", torch, runtime: vec![self.toolkit.sycl.clone()], link: self.link() }

@@ -15,7 +15,7 @@ mod targets;
 mod tla;
 mod toolkit;
 
-pub use backend::XpuBackend;
+pub use backend::{XpuBackend, torch_interface};
 pub use targets::Kernels;
 pub use tla::{TlaError, spirv_extensions, tla_release};
 pub use toolkit::{Dnnl, ToolkitError, XpuToolkit};

@@ -91,6 +91,11 @@ impl ToolkitError {
     }
 }
 
+fn damaged(kit: &Candidate, file: &Path, reason: String) -> ToolkitError {
+    let file = file.strip_prefix(&kit.root).unwrap_or(file).display().to_string();
+    ToolkitError::Damaged { dir: kit.root.clone(), file, reason }
+}
+
 impl XpuToolkit {
     /// What this machine has in `environment` and its usual places, installations that lack something included.
     pub fn find(environment: &BTreeMap<String, String>) -> Findings {
@@ -118,17 +123,9 @@ impl XpuToolkit {
     /// When it lacks a part, or one cannot be read.
     pub fn of_machine(kit: &Candidate, release: MajorMinor, compiler: HostCompiler, cache_dir: &Path) -> Result<Self, ToolkitError> {
         Self::icpx(kit)?;
-        let damaged = |file: &Path, reason: String| ToolkitError::Damaged {
-            dir: kit.root.clone(),
-            file: file.strip_prefix(&kit.root).unwrap_or(file).display().to_string(),
-            reason,
-        };
+        let damaged = |file, reason| damaged(kit, file, reason);
         let files = identity(kit, cache_dir).map_err(|cause| damaged(Path::new("."), cause.to_string()))?;
         let identity = blake3::hash(format!("{files}\n{}", compiler.identity).as_bytes()).to_hex().to_string();
-        let library = kit.part("libsycl.so").unwrap_or(Path::new("lib/libsycl.so"));
-        let dynamic = elf::dynamic_file(library).map_err(|cause| damaged(library, cause.to_string()))?;
-        let soname = dynamic.soname.ok_or_else(|| damaged(library, "it has no SONAME".to_owned()))?;
-        let names = NameSet::exact(dynamic.exports.into_iter().map(|export| export.name));
         let root = RootName::new(format!("oneapi-{release}-{}", identity.get(..16).unwrap_or(&identity)));
         // Its own headers are found without being told, so the sources that they come from are told apart by the compiler alone.
         let compiler = HostCompiler { identity, ..compiler };
@@ -138,10 +135,22 @@ impl XpuToolkit {
             compiler,
             root,
             binding: RootBinding { dir: kit.root.clone(), kind: RootKind::Mutable },
-            sycl: LibraryExports { soname, names: Arc::new(names) },
+            sycl: Self::runtime(kit)?,
             ocloc: kit.part("ocloc").map(Path::to_owned),
             dnnl: Dnnl::of(kit),
         })
+    }
+
+    /// The runtime of an installation.
+    ///
+    /// # Errors
+    /// When its library is missing or cannot be read.
+    pub fn runtime(kit: &Candidate) -> Result<LibraryExports, ToolkitError> {
+        let library = kit.part("libsycl.so").unwrap_or(Path::new("lib/libsycl.so"));
+        let dynamic = elf::dynamic_file(library).map_err(|cause| damaged(kit, library, cause.to_string()))?;
+        let soname = dynamic.soname.ok_or_else(|| damaged(kit, library, "it has no SONAME".to_owned()))?;
+        let names = NameSet::exact(dynamic.exports.into_iter().map(|export| export.name));
+        Ok(LibraryExports { soname, names: Arc::new(names) })
     }
 
     /// Major and minor.

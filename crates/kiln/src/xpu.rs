@@ -11,8 +11,8 @@ use kiln_format::{BackendName, Build, Dependency, MajorMinor};
 use kiln_graph::Interrupt;
 use kiln_toolchain::discover::{Candidate, Distribution, Findings, KitKind, View};
 use kiln_toolchain::host::{HostCompiler, HostError};
-use kiln_toolchain::{process, system, write_whole};
-use kiln_xpu::{Kernels, XpuBackend, XpuToolkit, spirv_extensions};
+use kiln_toolchain::{LibraryExports, process, system, write_whole};
+use kiln_xpu::{Kernels, XpuBackend, XpuToolkit, spirv_extensions, torch_interface};
 
 use crate::build_error::BuildError;
 
@@ -122,6 +122,12 @@ impl XpuToolkits<'_> {
         let answer = process::ask(&mut command, system::ANSWER_LIMIT, &Interrupt::new()).ok().filter(|answer| answer.status.success())?;
         Some([answer.stdout, answer.stderr].iter().map(|text| String::from_utf8_lossy(text)).collect())
     }
+}
+
+/// What is known of the libraries that extensions for XPU need: of torch's C interface, and of the runtimes of this machine's compilers.
+pub fn known_exports(environment: &BTreeMap<String, String>) -> Vec<LibraryExports> {
+    let kits = XpuToolkit::find(environment).candidates;
+    kits.iter().filter_map(|kit| XpuToolkit::runtime(kit).ok()).chain([torch_interface()]).collect()
 }
 
 /// What the kernels for XPU ask for.

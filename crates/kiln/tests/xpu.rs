@@ -366,7 +366,7 @@ fn the_example_for_tvm_ffi_runs_on_the_processor() {
     let extension = built_by_shim(&sandbox, &dir, &["--backend", "cpu"]);
     assert_eq!(variants(&dir), ["tvm-ffi01-cpu-x86_64-linux", "tvm-ffi01-xpu20253-x86_64-linux"]);
     assert!(needed(&extension).contains(&"libsycl.so.8".to_owned()), "{:?}", needed(&extension));
-    let report = Run::of(&mut sandbox.kiln(&dir, &["check-abi", "build"]));
+    let report = Run::of(sandbox.kiln(&dir, &["check-abi", "build"]).env("ONEAPI_ROOT", test_env("sycl-shim")));
     assert_eq!(report.code, Some(0), "{}{}", report.stdout, report.stderr);
 
     let mut call = sandbox.kiln(&dir, &["call", text(extension.as_os_str().as_encoded_bytes()).as_str(), "--runtime", support::TVM_FFI]);

@@ -5,7 +5,6 @@
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/accelerator.h>
-#include <torch/csrc/stable/macros.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/headeronly/core/ScalarType.h>
 #include <torch/headeronly/util/Exception.h>
@@ -47,7 +46,7 @@ template <typename Body> void with_device_type(ScalarType dtype, const char *op,
 // The queue that torch works on just now.
 sycl::queue &current_queue() {
   void *queue = nullptr;
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_sycl_queue(&queue));
+  STD_TORCH_CHECK(aoti_torch_get_current_sycl_queue(&queue) == AOTI_TORCH_SUCCESS, "rms_norm: torch has no queue for XPU");
   return *static_cast<sycl::queue *>(queue);
 }
 

@@ -91,7 +91,7 @@ impl<'a> Looked<'a> {
         let backend = variant.selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute));
         let part = backend.map(Backend::framework_part).unwrap_or_default();
         let exports = framework.iter().flat_map(|framework| with_stand_ins(framework.exports(), part.torch.stand_ins));
-        let exports = exports.chain(part.runtime).collect();
+        let exports = exports.chain(part.torch.known).chain(part.runtime).collect();
         let object = |object: &ObjectFile| (object.source.clone(), outcome.output_path(&object.output));
         Self {
             variant,

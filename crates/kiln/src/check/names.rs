@@ -73,6 +73,13 @@ impl FrameworkNames {
         Ok(Self { releases })
     }
 
+    /// The same with these libraries too.
+    #[must_use]
+    pub fn with(mut self, exports: &[LibraryExports]) -> Self {
+        self.releases.push(exports.to_vec());
+        self
+    }
+
     /// Whether the library with this SONAME exports `name` in one of the releases; none when no release has the library.
     pub fn exports(&self, soname: &str, name: &str) -> Option<bool> {
         let libraries = self.releases.iter().flatten().filter(|library| library.soname == soname);

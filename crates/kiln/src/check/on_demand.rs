@@ -12,7 +12,7 @@ use kiln_abi::{
 use kiln_format::lock::Lock;
 use kiln_format::variant::{ArchFramework, Variant};
 use kiln_format::{Level, MajorMinor, Metadata, OpsId};
-use kiln_toolchain::Catalog;
+use kiln_toolchain::{Catalog, LibraryExports};
 use thiserror::Error;
 
 use super::builds::check_builds;
@@ -62,6 +62,8 @@ pub struct CheckOptions {
     pub stable_abi: Option<MajorMinor>,
     /// Libraries that may be needed beyond the known ones.
     pub allowed_libraries: BTreeSet<String>,
+    /// What libraries of vendors export that are not in the catalog, as far as this machine knows.
+    pub known_exports: Vec<LibraryExports>,
     /// Directories of this machine that must not be inside of a variant, beyond its project's.
     pub host_paths: Vec<String>,
     /// Only the findings of these rules; all when empty.
@@ -77,6 +79,7 @@ impl Default for CheckOptions {
             python: PythonVersion::FLOOR,
             stable_abi: None,
             allowed_libraries: BTreeSet::new(),
+            known_exports: Vec::new(),
             host_paths: Vec::new(),
             only: Vec::new(),
         }
@@ -313,6 +316,7 @@ impl Checker<'_> {
             _ => (None, None),
         };
         let names = FrameworkNames::of_catalog(&self.catalog, cpu, framework, variant.and_then(framework_minor), compute)?;
+        let names = names.with(&self.options.known_exports);
         let origins = Origins::default();
         let known_names = |soname: &str, name: &str| names.exports(soname, name);
         let expected = Expectation {

@@ -62,6 +62,7 @@ fn limits(limits: &Limits, settings: &Settings) -> Result<CheckOptions, Failure>
         python,
         stable_abi,
         allowed_libraries: limits.allowed_libraries.iter().cloned().collect(),
+        known_exports: kiln::xpu::known_exports(&settings.environment.variables),
         // A user without one keeps it in the project, which is looked for anyway.
         host_paths: settings.cache_dir(None).ok().map(|dir| dir.display().to_string()).into_iter().collect(),
         ..CheckOptions::default()
