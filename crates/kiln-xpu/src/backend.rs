@@ -1,18 +1,20 @@
 //! The xpu backend of one toolkit.
 
-use kiln_backend::{
-    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostCompiler, HostUnits, KernelOptions, Language,
-    LibraryExports, LinkPart, Lowering, NameSet, ObjectFile, PathRef, SourceKind, TorchPart, UnitSource, Weight, classify_source,
-};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+
+use kiln_backend::{
+    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostCompiler, HostUnits, KernelOptions, LibraryExports,
+    LinkPart, Lowering, NameSet, ObjectFile, PathRef, SourceKind, TorchPart, UnitSource, Weight, classify_source,
+};
 
 use crate::targets::{Kernels, Targets};
 use crate::tla;
 use crate::toolkit::{Dnnl, XpuToolkit};
 
-/// What every SYCL unit is compiled with, before the option that names targets. Floats are compiled as the language has it; the first of
-/// these is everywhere anyway.
+/// What every SYCL unit is compiled with, behind `-fPIC` and before the option that names targets. The compiler's own default is faster and
+/// takes liberties with floats.
 const COMPILE: [&str; 9] = [
     "-fsycl",
     "-fhonor-nans",
@@ -108,7 +110,7 @@ impl XpuBackend {
         let mut args: Vec<String> = LINK.map(str::to_owned).to_vec();
         args.push(self.targets.option());
         args.extend(self.targets.backend_options());
-        let mut env = std::collections::BTreeMap::new();
+        let mut env = BTreeMap::new();
         if self.kernels.sycl_tla {
             args.extend(tla::translator_options(self.targets.names(), self.toolkit.release(), &self.spirv_extensions));
             env.extend(tla::ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -151,7 +153,7 @@ impl Backend for XpuBackend {
         for source in &component.sources {
             match classify_source(&source.path) {
                 SourceKind::Header => {}
-                SourceKind::Host(language @ (Language::Cxx | Language::C)) => {
+                SourceKind::Host(language) => {
                     objects.push(units.compile(lowering, &UnitSource::Project(source.clone()), language)?);
                 }
                 SourceKind::Other => {

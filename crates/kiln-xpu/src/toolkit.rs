@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kiln_backend::discover::{Candidate, identity};
 use kiln_backend::discover::{Findings, KitKind, Lack, View, find};
-use kiln_backend::{Family, HostCompiler, LibraryExports, MajorMinor, NameSet, RootBinding, RootKind, RootName, Version, elf};
+use kiln_backend::{HostCompiler, LibraryExports, MajorMinor, NameSet, RootBinding, RootKind, RootName, Version, elf};
 
 /// A DPC++ compiler with its headers and its runtime.
 #[derive(Clone, Debug)]
@@ -127,7 +127,7 @@ impl XpuToolkit {
         let files = identity(kit, cache_dir).map_err(|cause| damaged(Path::new("."), cause.to_string()))?;
         let identity = blake3::hash(format!("{files}\n{}", compiler.identity).as_bytes()).to_hex().to_string();
         let root = RootName::new(format!("oneapi-{release}-{}", identity.get(..16).unwrap_or(&identity)));
-        // Its own headers are found without being told, so the sources that they come from are told apart by the compiler alone.
+        // The driver starts other programs and finds its headers by itself: what is made depends on all of them.
         let compiler = HostCompiler { identity, ..compiler };
         Ok(Self {
             version: Version::from(release),
@@ -156,10 +156,5 @@ impl XpuToolkit {
     /// Major and minor.
     pub fn release(&self) -> MajorMinor {
         self.version.major_minor()
-    }
-
-    /// Whether its compiler is what it says that it is: everything here counts on Clang's options.
-    pub fn is_clang(&self) -> bool {
-        self.compiler.family == Family::Clang
     }
 }

@@ -1,5 +1,7 @@
 //! Command lines of `icpx`, written by hand from the rules for SYCL.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
