@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 /// The crates whose errors reach the user.
-const CRATES: [&str; 8] = ["kiln", "kiln-abi", "kiln-backend", "kiln-cpu", "kiln-cuda", "kiln-format", "kiln-graph", "kiln-toolchain"];
+const CRATES: [&str; 9] =
+    ["kiln", "kiln-abi", "kiln-backend", "kiln-cpu", "kiln-cuda", "kiln-format", "kiln-graph", "kiln-toolchain", "kiln-xpu"];
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
