@@ -15,7 +15,7 @@ use crate::kiln::{Kiln, Variant};
 use crate::process;
 use crate::prove::{self, Case};
 use crate::setup;
-use crate::setup::sycl::{SyclShim, sycl};
+use crate::setup::sycl::sycl;
 use crate::stages::Counts;
 use crate::test_python::{TestPython, is_for_torch};
 use crate::workspace::{self, Workspace};
@@ -112,23 +112,22 @@ fn pythons(workspace: &Workspace, kiln: &Kiln, options: &Options) -> anyhow::Res
 /// Builds the examples, proves each variant, prints the table. Counts variants.
 pub(crate) fn build_and_prove(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], options: &Options) -> anyhow::Result<Counts> {
     let mut rows = Vec::new();
-    let shim = sycl(workspace)?;
     for project in workspace.examples()? {
         if options.examples.is_empty() || options.examples.contains(&workspace::file_name(&project)) {
-            rows.extend(build(kiln, pythons, &project, options, &shim)?);
+            rows.extend(build(workspace, kiln, pythons, &project, options)?);
         }
     }
     if rows.is_empty() {
         bail!("no example has such a variant");
     }
-    prove_all(workspace, kiln, pythons, &mut rows, &shim)?;
+    prove_all(workspace, kiln, pythons, &mut rows)?;
     print_table(&rows);
     let failed = rows.iter().filter(|row| row.reached < provable(&row.variant)).count();
     Ok(Counts { passed: rows.len() - failed, failed })
 }
 
 /// Builds the variants of an example that belong here, and gives for each how far `kiln` got.
-fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options, shim: &SyclShim) -> anyhow::Result<Vec<Row>> {
+fn build(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options) -> anyhow::Result<Vec<Row>> {
     let mut variants = kiln.variants(project)?;
     variants.retain(|variant| match options.variants.as_slice() {
         [] => belongs_here(variant, pythons),
@@ -137,18 +136,22 @@ fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options,
     if variants.is_empty() {
         return Ok(Vec::new());
     }
-    let for_amd = |variants: &[Variant]| variants.iter().any(|variant| variant.backend == "rocm" && !variant.is_noarch());
-    if for_amd(&variants) {
+    let compiles_for =
+        |backend: &str, variants: &[Variant]| variants.iter().any(|variant| variant.backend == backend && !variant.is_noarch());
+    if compiles_for("rocm", &variants) {
         setup::amd_compiler()?;
     }
+    let shim = compiles_for("xpu", &variants).then(|| sycl(workspace)).transpose()?;
     let run = |variants: &[Variant]| {
         let mut build = kiln.command();
         build.arg("build").arg(project).arg("--keep-going");
-        shim.compile(&mut build);
         for variant in variants {
             build.args(["--variant", &variant.name]);
         }
-        if for_amd(variants) {
+        if let Some(shim) = &shim {
+            shim.compile(&mut build);
+        }
+        if compiles_for("rocm", variants) {
             // That of the distribution stands in for every release.
             build.args(["--rocm-from", "/usr"]);
         }
@@ -175,7 +178,7 @@ fn build(kiln: &Kiln, pythons: &[TestPython], project: &Path, options: &Options,
 
 /// Loads and runs each variant in every Python that should take it, and those of tvm-ffi through `kiln call`. The least that any of them
 /// reaches counts.
-fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &mut [Row], shim: &SyclShim) -> anyhow::Result<()> {
+fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &mut [Row]) -> anyhow::Result<()> {
     let wants = |python: &TestPython, row: &Row| {
         row.reached >= Stage::Linked && provable(&row.variant) >= Stage::Loaded && python.takes(&row.variant)
     };
@@ -199,7 +202,7 @@ fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &
     }
     for (row, seen) in rows.iter().zip(&mut seen) {
         if row.variant.framework == "tvm-ffi" && row.reached >= Stage::Linked && provable(&row.variant) >= Stage::Loaded {
-            seen.extend(calls::prove(kiln, &row.case, shim)?);
+            seen.extend(calls::prove(workspace, kiln, &row.case)?);
         }
     }
     for (row, seen) in rows.iter_mut().zip(seen) {
@@ -218,7 +221,7 @@ fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &
 }
 
 /// Whether this machine builds `variant` by default: what a plain `kiln build` takes, what needs no compiler, and those for the CPU
-/// that a torch release which is here can load. For AMD devices it is what a distribution's compiler makes. No wheel has a compiler for
+/// that a torch release which is here can load. For AMD devices it is what a distribution's compiler makes, for XPU what `sycl-shim` does. No wheel has a compiler for
 /// CUDA 12, and CUDA under torch's C++ interface takes minutes: `test --full` has it.
 fn belongs_here(variant: &Variant, pythons: &[TestPython]) -> bool {
     let has_compiler = || variant.compute.as_deref().is_some_and(|cuda| !cuda.starts_with("12."));

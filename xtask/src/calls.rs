@@ -7,19 +7,20 @@ use serde_json::Value;
 use crate::build_kernels::Stage;
 use crate::kiln::Kiln;
 use crate::prove::Case;
-use crate::setup::sycl::SyclShim;
+use crate::setup::sycl::sycl;
 use crate::test_python::Which;
-use crate::workspace::file_name;
+use crate::workspace::{Workspace, file_name};
 
 /// How far a variant gets with the oldest and the newest runtime of the catalog, each with its name.
 ///
 /// One for this processor makes all calls of the project's `tests/reference.toml`; another one is loaded, and lists its functions.
-pub(crate) fn prove(kiln: &Kiln, case: &Case, shim: &SyclShim) -> anyhow::Result<Vec<(String, Stage)>> {
+pub(crate) fn prove(workspace: &Workspace, kiln: &Kiln, case: &Case) -> anyhow::Result<Vec<(String, Stage)>> {
     let mut reached = Vec::new();
+    let shim = (case.backend == "xpu").then(|| sycl(workspace)).transpose()?;
     for release in releases()? {
         let mut command = kiln.command();
         command.arg("call").arg(case.project.join("build").join(&case.variant)).args(["--runtime", &release, "--format", "json"]);
-        if case.backend == "xpu" {
+        if let Some(shim) = &shim {
             shim.run(&mut command);
         }
         if !case.runs {
