@@ -69,7 +69,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     let groups = if options.groups.is_empty() { Group::value_variants() } else { options.groups.as_slice() };
     let groups = if options.only.is_some() { &[] } else { groups };
     for group in groups {
-        quick(workspace, &mut stages, *group);
+        let is_measured = groups.contains(&Group::Coverage);
+        quick(workspace, &mut stages, *group, is_measured);
     }
     if options.full {
         full::run(workspace, &mut stages, options.restart, options.only.as_deref())?;
@@ -77,8 +78,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     Ok(stages.finish())
 }
 
-/// The stages of a group.
-fn quick(workspace: &Workspace, stages: &mut Stages, group: Group) {
+/// The stages of a group. The tests of the crates whose coverage is measured are run once: by that stage, where it `is_measured`.
+fn quick(workspace: &Workspace, stages: &mut Stages, group: Group, is_measured: bool) {
     match group {
         Group::Fmt => stages.run("fmt", || one(cargo(workspace).args(["fmt", "--all", "--check"]))),
         Group::Clippy => stages.run("clippy", || {
@@ -87,7 +88,9 @@ fn quick(workspace: &Workspace, stages: &mut Stages, group: Group) {
         Group::Hygiene => stages.run("hygiene", || hygiene::check(workspace)),
         Group::Test => stages.run("test", || {
             setup::for_cargo_tests(workspace)?;
-            cargo_tests(cargo(workspace).args(["test", "--workspace", "--locked", "--no-fail-fast"]))
+            let elsewhere: &[&str] = if is_measured { &coverage::CRATES } else { &[] };
+            let excluded = elsewhere.iter().flat_map(|name| ["--exclude", name]);
+            cargo_tests(cargo(workspace).args(["test", "--workspace", "--locked", "--no-fail-fast"]).args(excluded))
         }),
         Group::Docs => stages
             .run("docs", || one(cargo(workspace).env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps", "--locked"]))),
@@ -95,7 +98,9 @@ fn quick(workspace: &Workspace, stages: &mut Stages, group: Group) {
         Group::Deny => stages.run("deny", || deny(workspace)),
         Group::Coverage => stages.run("coverage", || {
             setup::for_cargo_tests(workspace)?;
-            coverage::check(workspace)
+            let documented = coverage::CRATES.iter().flat_map(|name| ["--package", name]);
+            let examples = cargo_tests(cargo(workspace).args(["test", "--doc", "--locked", "--no-fail-fast"]).args(documented))?;
+            Ok(coverage::check(workspace)?.plus(examples))
         }),
         Group::Kernels => kernels(workspace, stages),
         Group::Reuse => {

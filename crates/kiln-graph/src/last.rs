@@ -102,17 +102,27 @@ impl Run<'_> {
         }
     }
 
-    /// Steps of one name are told apart by the targets that need them.
+    /// Steps of one name are told apart by the targets that need them. The only step of its kind in a target is known by that: the link of
+    /// an extension that is named after its sources is the same one under another name.
     fn last_path(&self, index: usize, node: &Node) -> PathBuf {
-        let name = format!("{}\0{}\0{}", node.step.verb, node.step.label, self.first_target(index));
+        let (target, closure) = self.first_target_and_closure(index).unzip();
+        let alike = |at: &&usize| self.graph.nodes().get(**at).is_some_and(|other| other.step.verb == node.step.verb);
+        let is_alone = closure.is_some_and(|closure| closure.iter().filter(alike).nth(1).is_none());
+        let label = if is_alone { "" } else { &node.step.label };
+        let name = format!("{}\0{label}\0{}", node.step.verb, target.unwrap_or_default());
         self.work_dir.path().join("last").join(&blake3::hash(name.as_bytes()).to_hex()[..32])
     }
 
     /// The first target that needs a step.
     pub(crate) fn first_target(&self, index: usize) -> &str {
+        self.first_target_and_closure(index).map(|(name, _)| name).unwrap_or_default()
+    }
+
+    /// The first target that needs a step, and all steps that it needs.
+    fn first_target_and_closure(&self, index: usize) -> Option<(&str, &BTreeSet<usize>)> {
         let needed = self.closures.get_or_init(|| self.graph.target_closures());
-        let mut needed = self.graph.targets().zip(needed).filter(|(_, closure): &(_, &BTreeSet<usize>)| closure.contains(&index));
-        needed.next().map(|((name, _), _)| name).unwrap_or_default()
+        let mut needed = self.graph.targets().zip(needed).filter(|(_, closure)| closure.contains(&index));
+        needed.next().map(|((name, _), closure)| (name, closure))
     }
 
     /// What the user calls a step: its label.

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
+#[path = "common/processes.rs"]
+mod processes;
+
 use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -302,8 +305,7 @@ fn hopeless(body: &str) -> String {
     let search = HostSearch { limit: Some(std::time::Duration::from_secs(1)), ..chosen(script.display().to_string()) };
     let error = place.find(&search).unwrap_err().to_string();
     for pid in std::fs::read_to_string(place.path("pids")).unwrap().lines() {
-        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        assert!(state.is_empty() || state.contains(") Z "), "it still runs: {state}");
+        assert!(processes::ends(pid), "it still runs");
     }
     error.replace(&place.path("").display().to_string(), "[dir]/")
 }

@@ -336,6 +336,7 @@ fn explanations_name_the_edit_and_units() {
     sandbox.build(&dir, &[]);
     let explained = |line: &str| {
         let said = sandbox.run(&dir, &["build", "-j1", "--explain"]).stderr;
+        assert!(!said.contains("never ran with these arguments"), "{said}");
         let is_id = |word: &str| word.len() >= 32 && word.chars().all(|c| c.is_ascii_hexdigit());
         assert!(!said.split(|c: char| !c.is_ascii_alphanumeric()).any(is_id), "{said}");
         assert!(said.contains(line), "{line}\n{said}");
