@@ -28,6 +28,8 @@ pub struct CompileProfile {
     pub device_flags: Vec<String>,
     /// Include directories of libraries that the component depends on, in order.
     pub include_dirs: Vec<PathRef>,
+    /// Headers that steps make of the framework's, as system directories in front of those.
+    pub made_headers: Vec<MadeHeaders>,
     /// Include directories of the framework, as system directories, in order.
     pub system_include_dirs: Vec<PathRef>,
     /// Roots whose location must not reach an object, with the text that stands for each.
@@ -36,6 +38,15 @@ pub struct CompileProfile {
     pub env: BTreeMap<String, String>,
     /// Expected cost of a C++ unit.
     pub weight: Option<Weight>,
+}
+
+/// Headers that a step makes of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeHeaders {
+    /// The step; its output directory is an include directory.
+    pub step: StepId,
+    /// The root of the headers that they were made of, and include: a unit that reads nothing of it reads none of them.
+    pub root: RootName,
 }
 
 /// An object file and what it was made from, for messages.
@@ -165,6 +176,10 @@ impl Alike {
         }
         for dir in &profile.include_dirs {
             args.push(scoped_by(scoped, Arg::text("-I").with(Piece::Path(dir.clone())), || Scope::Root(dir.root.clone())));
+        }
+        for made in &profile.made_headers {
+            let of_root = |arg: Arg| scoped_by(scoped, arg, || Scope::Root(made.root.clone()));
+            args.extend([of_root(Arg::from("-isystem")), of_root(Arg(vec![Piece::OutputDir(made.step.clone())]))]);
         }
         for dir in &profile.system_include_dirs {
             let of_root = |arg: Arg| scoped_by(scoped, arg, || Scope::Root(dir.root.clone()));

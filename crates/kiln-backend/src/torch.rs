@@ -76,6 +76,7 @@ impl Framework for TorchFramework {
             scoped_defines: vec![format!("TORCH_EXTENSION_NAME={}", self.ops_id), format!("{}_EXPORTS", self.ops_id)],
             generated_headers,
             include_dirs: Vec::new(),
+            made_headers: Vec::new(),
             system_include_dirs: self.toolchain.include_dirs.clone(),
             mapped_roots: vec![(self.toolchain.root.clone(), "torch".to_owned())],
             env: Default::default(),

@@ -2,11 +2,11 @@
 
 use kiln_backend::{
     Architectures, Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostUnits, KernelOptions, Lowering,
-    ObjectFile, OutputRef, PathRef, SourceKind, StepId, TorchPart, UnitSource, WrongCode, classify_source,
+    MadeHeaders, ObjectFile, OutputRef, PathRef, SourceKind, StepId, TorchPart, UnitSource, WrongCode, classify_source,
 };
 
 use crate::arch::{self, ArchRequest, Choice, Target};
-use crate::hipify::{Hipify, hip_path, is_cuda};
+use crate::hipify::{Hipify, TorchHeaders, hip_path, is_cuda};
 use crate::lower::{Unit, own_flags};
 use crate::toolkit::RocmToolkit;
 use crate::verify::{self, Planned};
@@ -26,18 +26,25 @@ pub struct RocmBackend {
     toolkit: RocmToolkit,
     request: Option<ArchRequest>,
     hipify: Option<Hipify>,
+    torch_headers: Vec<TorchHeaders>,
 }
 
 impl RocmBackend {
     /// With `toolkit`; `request` is what `--arch` asks for.
     pub fn new(toolkit: RocmToolkit, request: Option<ArchRequest>) -> Self {
-        Self { toolkit, request, hipify: None }
+        Self { toolkit, request, hipify: None, torch_headers: Vec::new() }
     }
 
     /// Converts CUDA sources.
     #[must_use]
     pub fn with_hipify(self, hipify: Hipify) -> Self {
         Self { hipify: Some(hipify), ..self }
+    }
+
+    /// Converts headers of torch for the units that include others of the same torch.
+    #[must_use]
+    pub fn with_torch_headers(self, torch_headers: Vec<TorchHeaders>) -> Self {
+        Self { torch_headers, ..self }
     }
 
     /// The toolkit.
@@ -65,13 +72,28 @@ impl RocmBackend {
         if !sources.iter().any(|source| is_cuda(&source.path)) {
             return Ok(None);
         }
-        match &self.hipify {
-            Some(hipify) => hipify.convert(lowering, &sources).map(Some),
-            None => Err(BackendError::MissingTool {
-                message: "CUDA sources are converted to HIP by torch's converter, and there is no Python to run it".to_owned(),
-                hint: "install Python 3, so that `python3` is on PATH, or list `.hip` sources".to_owned(),
-            }),
+        let hint = "install Python 3, so that `python3` is on PATH, or list `.hip` sources";
+        self.converter("CUDA sources", hint)?.convert(lowering, &sources).map(Some)
+    }
+
+    /// Torch's converter.
+    fn converter(&self, what: &str, hint: &str) -> Result<&Hipify, BackendError> {
+        self.hipify.as_ref().ok_or_else(|| BackendError::MissingTool {
+            message: format!("{what} are converted to HIP by torch's converter, and there is no Python to run it"),
+            hint: hint.to_owned(),
+        })
+    }
+
+    /// The framework's profile with HIP's headers of a torch that is a build for CUDA.
+    fn with_headers_of_torch(&self, lowering: &mut Lowering<'_>, profile: &CompileProfile) -> Result<CompileProfile, BackendError> {
+        let mut profile = profile.clone();
+        let is_used = |headers: &&TorchHeaders| profile.system_include_dirs.iter().any(|dir| dir.root == headers.root);
+        if let Some(headers) = self.torch_headers.iter().find(is_used) {
+            let hint = "install Python 3, so that `python3` is on PATH, or name a build for ROCm with `--torch-from`";
+            let step = self.converter("torch's headers for CUDA", hint)?.convert_headers(lowering, headers)?;
+            profile.made_headers.push(MadeHeaders { step, root: headers.root.clone() });
         }
+        Ok(profile)
     }
 
     /// What the host compiler is given beside the framework's profile: the toolkit's headers.
@@ -132,6 +154,7 @@ impl Backend for RocmBackend {
 
     fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {
         lowering.graph.bind_root(self.toolkit.root.clone(), self.toolkit.binding.clone())?;
+        let profile = &self.with_headers_of_torch(lowering, profile)?;
         let host_profile = self.host_profile(profile);
         let targets = self.choice(component)?.targets;
         let converted = self.converted(lowering, component)?;

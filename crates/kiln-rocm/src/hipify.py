@@ -1,7 +1,7 @@
 # Converts files with torch's own converter: `hipify.py DIRECTORY (KIND NAME FILE OUTPUT)...`
 #
 # DIRECTORY holds the package `hipify`. Every file is copied to its NAME in a fresh directory; the units among them are converted there,
-# with what they include of it. OUTPUT gets the converted file, or the file itself where there was nothing to convert.
+# with what they include of it. Where the files are torch's own, all are converted, as torch's build converts itself. OUTPUT gets the converted file, or the file itself where there was nothing to convert.
 import contextlib
 import io
 import os
@@ -12,6 +12,7 @@ import tempfile
 sys.path.insert(0, sys.argv[1])
 from hipify.hipify_python import hipify
 
+of_torch = sys.argv[2] == "torch"
 files = [sys.argv[at : at + 4] for at in range(2, len(sys.argv), 4)]
 with tempfile.TemporaryDirectory() as scratch:
     root = os.path.realpath(scratch)
@@ -28,8 +29,8 @@ with tempfile.TemporaryDirectory() as scratch:
                 header_include_dirs=[],
                 includes=[root + "/*"],
                 extra_files=[place(name) for kind, name, _, _ in files if kind == "unit"],
-                is_pytorch_extension=True,
-                hipify_extra_files_only=True,
+                is_pytorch_extension=not of_torch,
+                hipify_extra_files_only=not of_torch,
                 show_progress=False,
             )
     except BaseException:

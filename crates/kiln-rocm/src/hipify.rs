@@ -29,6 +29,17 @@ pub struct Hipify {
     pub package_dir: String,
 }
 
+/// Headers of a torch that is a build for CUDA: its build for ROCm has them under HIP's names.
+#[derive(Clone, Debug)]
+pub struct TorchHeaders {
+    /// Name of the root that they are relative to.
+    pub root: RootName,
+    /// The include directory below it.
+    pub dir: String,
+    /// Those that are converted, as they are included: `c10/cuda/CUDAStream.h`.
+    pub names: Vec<String>,
+}
+
 /// Whether a source is one that is converted.
 pub(crate) fn is_cuda(path: &str) -> bool {
     path.ends_with(".cu")
@@ -54,11 +65,7 @@ impl Hipify {
     /// # Errors
     /// When the graph refuses a step.
     pub(crate) fn convert(&self, lowering: &mut Lowering<'_>, sources: &[PathRef]) -> Result<StepId, BackendError> {
-        lowering.graph.bind_root(self.root.clone(), self.binding.clone())?;
-        let driver = OutputRef { step: generate(lowering.graph, "hipify.py", DRIVER)?, name: "hipify.py".to_owned() };
-        let package = PathRef { root: self.root.clone(), path: self.package_dir.clone() };
-        let mut args: Vec<Arg> = ["-I", "-S", "-B"].map(Arg::from).to_vec();
-        args.extend([Arg::from(driver), Arg::from(package)]);
+        let mut args = self.call(lowering)?;
         let mut outputs = Vec::new();
         for source in sources {
             let kind = match classify_source(&source.path) {
@@ -68,17 +75,40 @@ impl Hipify {
             };
             let output = hip_path(&source.path);
             if !outputs.contains(&output) {
-                args.extend([
-                    Arg::from(kind),
-                    Arg::from(source.path.as_str()),
-                    Arg::from(source.clone()),
-                    Arg(vec![Piece::Own(output.clone())]),
-                ]);
+                args.extend(entry(kind, &source.path, source, &output));
                 outputs.push(output);
             }
         }
-        let program = lowering.program(Arc::<Path>::from(self.python.as_path()), self.python_identity.as_str(), args);
         let label = sources.iter().filter(|source| is_cuda(&source.path)).map(|source| source.path.as_str()).collect::<Vec<_>>().join(", ");
+        self.step(lowering, label, args, outputs)
+    }
+
+    /// Adds the step that makes the headers of torch's build for ROCm of those of its build for CUDA, and gives it.
+    ///
+    /// # Errors
+    /// When the graph refuses a step.
+    pub(crate) fn convert_headers(&self, lowering: &mut Lowering<'_>, headers: &TorchHeaders) -> Result<StepId, BackendError> {
+        let mut args = self.call(lowering)?;
+        let outputs: Vec<String> = headers.names.iter().map(|name| hip_path(name)).collect();
+        for (name, output) in headers.names.iter().zip(&outputs) {
+            let place = PathRef { root: headers.root.clone(), path: format!("{}/{name}", headers.dir) };
+            args.extend(entry("torch", name, &place, output));
+        }
+        self.step(lowering, "headers of torch".to_owned(), args, outputs)
+    }
+
+    /// The converter's call up to the files.
+    fn call(&self, lowering: &mut Lowering<'_>) -> Result<Vec<Arg>, BackendError> {
+        lowering.graph.bind_root(self.root.clone(), self.binding.clone())?;
+        let driver = OutputRef { step: generate(lowering.graph, "hipify.py", DRIVER)?, name: "hipify.py".to_owned() };
+        let package = PathRef { root: self.root.clone(), path: self.package_dir.clone() };
+        let mut args: Vec<Arg> = ["-I", "-S", "-B"].map(Arg::from).to_vec();
+        args.extend([Arg::from(driver), Arg::from(package)]);
+        Ok(args)
+    }
+
+    fn step(&self, lowering: &mut Lowering<'_>, label: String, args: Vec<Arg>, outputs: Vec<String>) -> Result<StepId, BackendError> {
+        let program = lowering.program(Arc::<Path>::from(self.python.as_path()), self.python_identity.as_str(), args);
         Ok(lowering.graph.add(Step {
             verb: "Converting",
             label,
@@ -89,6 +119,11 @@ impl Hipify {
             resource: ResourceClass::Cpu,
         })?)
     }
+}
+
+/// What the driver is told of a file.
+fn entry(kind: &str, name: &str, place: &PathRef, output: &str) -> [Arg; 4] {
+    [Arg::from(kind), Arg::from(name), Arg::from(place.clone()), Arg(vec![Piece::Own(output.to_owned())])]
 }
 
 #[cfg(test)]
@@ -103,5 +138,6 @@ mod tests {
         assert_eq!(hip_path("common/a.h"), "common/a_hip.h");
         assert_eq!(hip_path("my_cuda/a.cuh"), "my_hip/a.cuh");
         assert_eq!(hip_path("CUDA.h"), "HIP.h");
+        assert_eq!(hip_path("c10/cuda/impl/CUDAGuardImpl.h"), "c10/hip/impl/HIPGuardImpl.h");
     }
 }

@@ -20,5 +20,5 @@ mod verify;
 
 pub use arch::{ArchRequest, ArchRequestError, Target, is_target};
 pub use backend::{RocmBackend, TORCH_STAND_INS};
-pub use hipify::{Hipify, hip_path};
+pub use hipify::{Hipify, TorchHeaders, hip_path};
 pub use toolkit::{RocmToolkit, ToolkitError};

@@ -340,7 +340,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     }
     let uses: BTreeSet<FrameworkUse> = compiled().filter_map(FrameworkUse::of).collect();
     let frameworks = Frameworks::provide(&uses, &framework_source(checked, services, &platform), options.fetch)?;
-    let backends = toolkits::provide(checked, &selection.variants, &options, services)?;
+    let backends = toolkits::provide(checked, &selection.variants, &frameworks, &options, services)?;
     let warn = |message: String| (services.events)(&Event::Warning { message });
     let (host, refused_host) = match host {
         None => (None, None),
