@@ -28,6 +28,8 @@ pub struct CompileProfile {
     pub device_flags: Vec<String>,
     /// Include directories of libraries that the component depends on, in order.
     pub include_dirs: Vec<PathRef>,
+    /// Headers of the framework that the backend has to make its own of, if there are any.
+    pub foreign_headers: Option<HeaderFiles>,
     /// Headers that steps make of the framework's, as system directories in front of those.
     pub made_headers: Vec<MadeHeaders>,
     /// Include directories of the framework, as system directories, in order.
@@ -38,6 +40,15 @@ pub struct CompileProfile {
     pub env: BTreeMap<String, String>,
     /// Expected cost of a C++ unit.
     pub weight: Option<Weight>,
+}
+
+/// Headers of a framework, for what makes others of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderFiles {
+    /// The include directory that they are below.
+    pub dir: PathRef,
+    /// Their names, as they are included, ascending: `c10/cuda/CUDAStream.h`.
+    pub names: Vec<String>,
 }
 
 /// Headers that a step makes of others.

@@ -1,12 +1,12 @@
 //! The rocm backend of one toolkit.
 
 use kiln_backend::{
-    Architectures, Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostUnits, KernelOptions, Lowering,
-    MadeHeaders, ObjectFile, OutputRef, PathRef, SourceKind, StepId, TorchPart, UnitSource, WrongCode, classify_source,
+    Architectures, Backend, BackendError, BackendName, CompileProfile, Component, ForeignHeaders, FrameworkPart, HostUnits, KernelOptions,
+    Lowering, MadeHeaders, ObjectFile, OutputRef, PathRef, SourceKind, StepId, TorchPart, UnitSource, WrongCode, classify_source,
 };
 
 use crate::arch::{self, ArchRequest, Choice, Target};
-use crate::hipify::{Hipify, TorchHeaders, hip_path, is_cuda};
+use crate::hipify::{ConversionPlace, Hipify, hip_path, is_cuda, own_hip, sources_to_convert};
 use crate::lower::{Unit, own_flags};
 use crate::toolkit::RocmToolkit;
 use crate::verify::{self, Planned};
@@ -17,6 +17,8 @@ const TORCH_PACKAGE_DEFINES: [&str; 5] = ["USE_DISTRIBUTED", "USE_C10D_GLOO", "U
 const TORCH_LIBRARIES: [&str; 5] = ["libc10.so", "libtorch.so", "libtorch_cpu.so", "libc10_hip.so", "libtorch_hip.so"];
 /// Those of torch's CUDA build that have the same names where an interface is the same for both.
 pub const TORCH_STAND_INS: [(&str, &str); 2] = [("libc10_hip.so", "libc10_cuda.so"), ("libtorch_hip.so", "libtorch_cuda.so")];
+/// Headers of torch that its build for ROCm has under HIP's names.
+const TORCH_HEADERS: ForeignHeaders = ForeignHeaders { dirs: &["ATen/cuda", "c10/cuda"], made: "c10/hip" };
 /// What HIP's headers want to be told by every compiler that is not HIP's own.
 const PLATFORM: &str = "__HIP_PLATFORM_AMD__=1";
 
@@ -26,25 +28,18 @@ pub struct RocmBackend {
     toolkit: RocmToolkit,
     request: Option<ArchRequest>,
     hipify: Option<Hipify>,
-    torch_headers: Vec<TorchHeaders>,
 }
 
 impl RocmBackend {
     /// With `toolkit`; `request` is what `--arch` asks for.
     pub fn new(toolkit: RocmToolkit, request: Option<ArchRequest>) -> Self {
-        Self { toolkit, request, hipify: None, torch_headers: Vec::new() }
+        Self { toolkit, request, hipify: None }
     }
 
     /// Converts CUDA sources.
     #[must_use]
     pub fn with_hipify(self, hipify: Hipify) -> Self {
         Self { hipify: Some(hipify), ..self }
-    }
-
-    /// Converts headers of torch for the units that include others of the same torch.
-    #[must_use]
-    pub fn with_torch_headers(self, torch_headers: Vec<TorchHeaders>) -> Self {
-        Self { torch_headers, ..self }
     }
 
     /// The toolkit.
@@ -67,31 +62,20 @@ impl RocmBackend {
 
     /// The step that converts the CUDA sources of `component`; none where there is nothing to convert.
     fn converted(&self, lowering: &mut Lowering<'_>, component: &Component) -> Result<Option<StepId>, BackendError> {
-        let wanted = |source: &&PathRef| !is_cuda(&source.path) || is_converted(component, &source.path);
-        let sources: Vec<PathRef> = component.sources.iter().filter(wanted).cloned().collect();
-        if !sources.iter().any(|source| is_cuda(&source.path)) {
+        let sources = sources_to_convert(&component.sources);
+        if sources.is_empty() {
             return Ok(None);
         }
-        let hint = "install Python 3, so that `python3` is on PATH, or list `.hip` sources";
-        self.converter("CUDA sources", hint)?.convert(lowering, &sources).map(Some)
-    }
-
-    /// Torch's converter.
-    fn converter(&self, what: &str, hint: &str) -> Result<&Hipify, BackendError> {
-        self.hipify.as_ref().ok_or_else(|| BackendError::MissingTool {
-            message: format!("{what} are converted to HIP by torch's converter, and there is no Python to run it"),
-            hint: hint.to_owned(),
-        })
+        self.hipify.as_ref().ok_or_else(no_converter)?.convert(&mut ConversionPlace::of(lowering), &sources).map(Some)
     }
 
     /// The framework's profile with HIP's headers of a torch that is a build for CUDA.
     fn with_headers_of_torch(&self, lowering: &mut Lowering<'_>, profile: &CompileProfile) -> Result<CompileProfile, BackendError> {
         let mut profile = profile.clone();
-        let is_used = |headers: &&TorchHeaders| profile.system_include_dirs.iter().any(|dir| dir.root == headers.root);
-        if let Some(headers) = self.torch_headers.iter().find(is_used) {
-            let hint = "install Python 3, so that `python3` is on PATH, or name a build for ROCm with `--torch-from`";
-            let step = self.converter("torch's headers for CUDA", hint)?.convert_headers(lowering, headers)?;
-            profile.made_headers.push(MadeHeaders { step, root: headers.root.clone() });
+        if let Some(headers) = &profile.foreign_headers {
+            let no_converter = || missing("headers of torch's build for CUDA", "name a build for ROCm with `--torch-from`");
+            let step = self.hipify.as_ref().ok_or_else(no_converter)?.convert_headers(&mut ConversionPlace::of(lowering), headers)?;
+            profile.made_headers.push(MadeHeaders { step, root: headers.dir.root.clone() });
         }
         Ok(profile)
     }
@@ -111,6 +95,18 @@ impl RocmBackend {
     }
 }
 
+/// What is said where nothing can run torch's converter.
+pub fn no_converter() -> BackendError {
+    missing("CUDA sources", "list `.hip` sources")
+}
+
+fn missing(what: &str, instead: &str) -> BackendError {
+    BackendError::MissingTool {
+        message: format!("{what} are converted to HIP by torch's converter, and there is no Python to run it"),
+        hint: format!("install Python 3, so that `python3` is on PATH, or {instead}"),
+    }
+}
+
 fn is_hip(path: &str) -> bool {
     path.ends_with(".hip")
 }
@@ -121,7 +117,7 @@ fn has_device_code(component: &Component) -> bool {
 
 /// Whether a CUDA source is to be converted: not where the author has listed a HIP source of the name that it would get.
 fn is_converted(component: &Component, path: &str) -> bool {
-    is_cuda(path) && !component.sources.iter().any(|source| source.path == hip_path(path))
+    is_cuda(path) && own_hip(&component.sources, path).is_none()
 }
 
 impl Backend for RocmBackend {
@@ -137,6 +133,7 @@ impl Backend for RocmBackend {
             has_streams: true,
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
             stand_ins: &TORCH_STAND_INS,
+            foreign_headers: Some(TORCH_HEADERS),
             ..TorchPart::default()
         };
         FrameworkPart { define: "ROCM_KERNEL", torch, runtime: vec![self.toolkit.runtime.clone()], ..FrameworkPart::default() }

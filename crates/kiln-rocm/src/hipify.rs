@@ -4,12 +4,12 @@
 //! themselves, and writes them under the names that the converter gives them. The project is never written to. Python runs without its own
 //! settings, user directories and packages.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use kiln_backend::{
-    Action, Arg, BackendError, Lowering, OutputRef, PathRef, Piece, ResourceClass, RootBinding, RootName, SourceKind, Step, StepId, Weight,
-    classify_source, generate,
+    Action, Arg, BackendError, Graph, HeaderFiles, Lowering, OutputRef, PathRef, Piece, ResourceClass, RootBinding, RootName, SourceKind,
+    Step, StepId, Weight, classify_source, generate, program,
 };
 
 const DRIVER: &str = include_str!("hipify.py");
@@ -27,17 +27,6 @@ pub struct Hipify {
     pub binding: RootBinding,
     /// The directory below it that holds the package `hipify`.
     pub package_dir: String,
-}
-
-/// Headers of a torch that is a build for CUDA: its build for ROCm has them under HIP's names.
-#[derive(Clone, Debug)]
-pub struct TorchHeaders {
-    /// Name of the root that they are relative to.
-    pub root: RootName,
-    /// The include directory below it.
-    pub dir: String,
-    /// Those that are converted, as they are included: `c10/cuda/CUDAStream.h`.
-    pub names: Vec<String>,
 }
 
 /// Whether a source is one that is converted.
@@ -59,13 +48,45 @@ pub fn hip_path(path: &str) -> String {
     if new_dir.is_empty() { name } else { format!("{new_dir}/{name}") }
 }
 
+/// What of a component's sources a conversion is about: its CUDA sources without those that the author has written for HIP too, with all that
+/// they may include. Empty where there is nothing to convert.
+pub fn sources_to_convert(sources: &[PathRef]) -> Vec<PathRef> {
+    let is_own = |path: &str| is_cuda(path) && own_hip(sources, path).is_some();
+    let wanted: Vec<PathRef> = sources.iter().filter(|source| !is_own(&source.path)).cloned().collect();
+    if wanted.iter().any(|source| is_cuda(&source.path)) { wanted } else { Vec::new() }
+}
+
+/// The HIP source among `sources` that the author has written in the place of a CUDA one: it has the name that the converted one would get.
+pub fn own_hip<'a>(sources: &'a [PathRef], cuda: &str) -> Option<&'a PathRef> {
+    let name = hip_path(cuda);
+    sources.iter().find(|source| source.path == name)
+}
+
+/// Where the steps of conversions go.
+#[derive(Debug)]
+pub struct ConversionPlace<'a> {
+    /// The graph.
+    pub graph: &'a mut Graph,
+    /// The root that sources are relative to.
+    pub project: &'a RootName,
+    /// Directories that a process needs to work and that never decide its result.
+    pub ambient: &'a BTreeMap<String, PathBuf>,
+}
+
+impl<'a> ConversionPlace<'a> {
+    /// Among the steps of a build.
+    pub(crate) fn of<'l: 'a>(lowering: &'a mut Lowering<'l>) -> Self {
+        Self { graph: lowering.graph, project: &lowering.project, ambient: lowering.ambient }
+    }
+}
+
 impl Hipify {
-    /// Adds the step that converts what of `sources` is to be converted, and gives it.
+    /// Adds the step that converts `sources`, as [`sources_to_convert`] gives them; its outputs have the names of [`hip_path`].
     ///
     /// # Errors
     /// When the graph refuses a step.
-    pub(crate) fn convert(&self, lowering: &mut Lowering<'_>, sources: &[PathRef]) -> Result<StepId, BackendError> {
-        let mut args = self.call(lowering)?;
+    pub fn convert(&self, place: &mut ConversionPlace<'_>, sources: &[PathRef]) -> Result<StepId, BackendError> {
+        let mut args = self.call(place)?;
         let mut outputs = Vec::new();
         for source in sources {
             let kind = match classify_source(&source.path) {
@@ -80,36 +101,36 @@ impl Hipify {
             }
         }
         let label = sources.iter().filter(|source| is_cuda(&source.path)).map(|source| source.path.as_str()).collect::<Vec<_>>().join(", ");
-        self.step(lowering, label, args, outputs)
+        self.step(place, label, args, outputs)
     }
 
     /// Adds the step that makes the headers of torch's build for ROCm of those of its build for CUDA, and gives it.
     ///
     /// # Errors
     /// When the graph refuses a step.
-    pub(crate) fn convert_headers(&self, lowering: &mut Lowering<'_>, headers: &TorchHeaders) -> Result<StepId, BackendError> {
-        let mut args = self.call(lowering)?;
+    pub(crate) fn convert_headers(&self, place: &mut ConversionPlace<'_>, headers: &HeaderFiles) -> Result<StepId, BackendError> {
+        let mut args = self.call(place)?;
         let outputs: Vec<String> = headers.names.iter().map(|name| hip_path(name)).collect();
         for (name, output) in headers.names.iter().zip(&outputs) {
-            let place = PathRef { root: headers.root.clone(), path: format!("{}/{name}", headers.dir) };
-            args.extend(entry("torch", name, &place, output));
+            let file = PathRef { path: format!("{}/{name}", headers.dir.path), ..headers.dir.clone() };
+            args.extend(entry("torch", name, &file, output));
         }
-        self.step(lowering, "headers of torch".to_owned(), args, outputs)
+        self.step(place, "headers of torch".to_owned(), args, outputs)
     }
 
     /// The converter's call up to the files.
-    fn call(&self, lowering: &mut Lowering<'_>) -> Result<Vec<Arg>, BackendError> {
-        lowering.graph.bind_root(self.root.clone(), self.binding.clone())?;
-        let driver = OutputRef { step: generate(lowering.graph, "hipify.py", DRIVER)?, name: "hipify.py".to_owned() };
+    fn call(&self, place: &mut ConversionPlace<'_>) -> Result<Vec<Arg>, BackendError> {
+        place.graph.bind_root(self.root.clone(), self.binding.clone())?;
+        let driver = OutputRef { step: generate(place.graph, "hipify.py", DRIVER)?, name: "hipify.py".to_owned() };
         let package = PathRef { root: self.root.clone(), path: self.package_dir.clone() };
         let mut args: Vec<Arg> = ["-I", "-S", "-B"].map(Arg::from).to_vec();
         args.extend([Arg::from(driver), Arg::from(package)]);
         Ok(args)
     }
 
-    fn step(&self, lowering: &mut Lowering<'_>, label: String, args: Vec<Arg>, outputs: Vec<String>) -> Result<StepId, BackendError> {
-        let program = lowering.program(Arc::<Path>::from(self.python.as_path()), self.python_identity.as_str(), args);
-        Ok(lowering.graph.add(Step {
+    fn step(&self, place: &mut ConversionPlace<'_>, label: String, args: Vec<Arg>, outputs: Vec<String>) -> Result<StepId, BackendError> {
+        let program = program(place.project, place.ambient, self.python.as_path(), self.python_identity.as_str(), args);
+        Ok(place.graph.add(Step {
             verb: "Converting",
             label,
             action: Action::Run(program),

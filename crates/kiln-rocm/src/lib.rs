@@ -19,6 +19,6 @@ mod toolkit;
 mod verify;
 
 pub use arch::{ArchRequest, ArchRequestError, Target, is_target};
-pub use backend::{RocmBackend, TORCH_STAND_INS};
-pub use hipify::{Hipify, TorchHeaders, hip_path};
+pub use backend::{RocmBackend, TORCH_STAND_INS, no_converter};
+pub use hipify::{ConversionPlace, Hipify, hip_path, own_hip, sources_to_convert};
 pub use toolkit::{RocmToolkit, ToolkitError};

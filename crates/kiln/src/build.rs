@@ -1,5 +1,6 @@
 //! `kiln build`: from a project to variant directories.
 
+pub mod hipify;
 pub mod lint;
 mod load;
 mod packaging;
@@ -340,7 +341,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     }
     let uses: BTreeSet<FrameworkUse> = compiled().filter_map(FrameworkUse::of).collect();
     let frameworks = Frameworks::provide(&uses, &framework_source(checked, services, &platform), options.fetch)?;
-    let backends = toolkits::provide(checked, &selection.variants, &frameworks, &options, services)?;
+    let backends = toolkits::provide(checked, &selection.variants, &options, services)?;
     let warn = |message: String| (services.events)(&Event::Warning { message });
     let (host, refused_host) = match host {
         None => (None, None),

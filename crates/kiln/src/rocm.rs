@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kiln_backend::{RootBinding, RootKind, RootName};
+use kiln_format::build::Framework;
 use kiln_format::variant::Compute;
 use kiln_format::{BackendName, Build, MajorMinor, Version};
-use kiln_rocm::{Hipify, RocmToolkit, TorchHeaders};
+use kiln_rocm::{Hipify, RocmToolkit};
 use kiln_toolchain::discover::{Candidate, View, pythons};
-use kiln_toolchain::{Members, Part, Provider, Provisioner, TorchToolchain};
+use kiln_toolchain::{Members, Part, Provider, Provisioner};
 
 use crate::build_error::BuildError;
 use crate::frameworks::TorchSource;
@@ -149,36 +150,10 @@ pub fn converter(source: &ConverterSource<'_>, environment: &BTreeMap<String, St
     Ok(Some(Hipify { python, python_identity, root: RootName::new(tree.id), binding, package_dir }))
 }
 
-/// Directories of torch's headers that its build for ROCm has under HIP's names, below its include directory.
-const TORCH_HEADERS: [&str; 2] = ["ATen/cuda", "c10/cuda"];
-
-/// The headers of `torch` that are converted, where it is no build for ROCm, which has them converted.
-pub fn headers_to_convert(torch: &TorchToolchain) -> Option<TorchHeaders> {
-    let dir = torch.include_dirs.first()?.path.clone();
-    let include = torch.binding.dir.join(&dir);
-    if include.join("c10/hip").exists() {
-        return None;
-    }
-    let mut names = Vec::new();
-    TORCH_HEADERS.iter().for_each(|below| walk(&include, below, &mut names));
-    names.sort_unstable();
-    (!names.is_empty()).then(|| TorchHeaders { root: torch.root.clone(), dir, names })
-}
-
-/// Adds the headers below a directory of `include`, by how they are included.
-fn walk(include: &Path, below: &str, names: &mut Vec<String>) {
-    for entry in std::fs::read_dir(include.join(below)).into_iter().flatten().flatten() {
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let (name, path) = (format!("{below}/{name}"), entry.path());
-        if path.is_dir() {
-            walk(include, &name, names);
-        } else if name.ends_with(".h") || name.ends_with(".cuh") {
-            names.push(name);
-        }
-    }
-}
-
-/// Whether a kernel for ROCm has CUDA sources, which are converted.
-pub fn has_cuda_sources(build: &Build) -> bool {
-    build.kernels_for(BackendName::Rocm).any(|kernel| kernel.src.iter().any(|source| source.value.as_str().ends_with(".cu")))
+/// Whether there is something to convert: CUDA sources of a kernel for ROCm, or headers of torch, which are the same for all devices only in
+/// the stable ABI.
+pub fn needs_converter(build: &Build) -> bool {
+    let is_under_torchs_own_abi = matches!(build.framework, Framework::Torch(_)) && build.stable_abi_for(BackendName::Rocm).is_none();
+    is_under_torchs_own_abi
+        || build.kernels_for(BackendName::Rocm).any(|kernel| kernel.src.iter().any(|source| source.value.as_str().ends_with(".cu")))
 }

@@ -12,7 +12,7 @@ use super::{Prepared, Services, compiler_name};
 use crate::dependencies::HeaderProvider;
 use crate::floor::record as floor_record;
 use crate::frameworks::Provided;
-use crate::matrix::{Kind, Selected};
+use crate::matrix::Kind;
 use crate::plan::{BuildPlan, PlannedVariant};
 use crate::record::{Proven, Stage, StandInRecord, StepRecord, ToolchainRecord, VariantRecord};
 
@@ -116,7 +116,6 @@ pub(super) fn variant(
         Provider::Wheel { record_sha256, .. } => Some(record_sha256.clone()),
         Provider::System { .. } => None,
     });
-    let stage = if is_linked_by_other_names(prepared, selected) { stage.min(Stage::Compiled) } else { stage };
     VariantRecord {
         id: variant.ops_id.to_string(),
         backend: selected.backend.to_string(),
@@ -131,15 +130,6 @@ pub(super) fn variant(
         steps,
         proven: Proven { stage, by },
     }
-}
-
-/// Whether libraries of another build of torch gave the names that a variant under torch's C++ ABI is linked by: what its own build has
-/// was not seen. Under the stable ABI the names are the same for all.
-fn is_linked_by_other_names(prepared: &Prepared<'_>, selected: &Selected) -> bool {
-    let backend = selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute));
-    let (Some(torch), Some(backend)) = (prepared.frameworks.torch(selected), backend) else { return false };
-    let has = |soname: &str| torch.exports.iter().any(|library| library.soname == soname);
-    selected.kind == Kind::Torch && backend.framework_part().torch.stand_ins.iter().any(|(own, _)| !has(own))
 }
 
 /// The license that each wheel states, by project and version.

@@ -7,14 +7,13 @@ use kiln_cuda::{CudaBackend, DryRuns};
 use kiln_format::build::KernelOptions;
 use kiln_format::variant::Compute;
 use kiln_format::{BackendName, Build, MajorMinor};
-use kiln_rocm::{RocmBackend, TorchHeaders};
+use kiln_rocm::RocmBackend;
 use kiln_toolchain::CudaUse;
 
 use super::{BuildOptions, Checked, Services};
 use crate::backends::Backends;
 use crate::build_error::BuildError;
 use crate::cuda::{self, Wanted};
-use crate::frameworks::Frameworks;
 use crate::matrix::{Kind, Selected};
 use crate::rocm::{self, ConverterSource};
 
@@ -38,7 +37,6 @@ pub(super) fn have_that_of(selected: &Selected, services: &Services<'_>, platfor
 pub(super) fn provide(
     checked: &Checked,
     variants: &[Selected],
-    frameworks: &Frameworks,
     options: &BuildOptions,
     services: &Services<'_>,
 ) -> Result<Backends, BuildError> {
@@ -62,7 +60,7 @@ pub(super) fn provide(
         backends.add_cuda(release, if options.fetch { backend.with_dry_runs(Arc::clone(&dry_runs)) } else { backend });
     }
     for release in releases(rocm_release) {
-        backends.add_rocm(release, of_rocm(release, build, &compiled, frameworks, options, services)?);
+        backends.add_rocm(release, of_rocm(release, build, &compiled, options, services)?);
     }
     for release in releases(xpu_release) {
         backends.add_xpu(release, services.xpu.backend(release, build)?);
@@ -75,28 +73,22 @@ fn of_rocm(
     release: MajorMinor,
     build: &Build,
     compiled: &[&Selected],
-    frameworks: &Frameworks,
     options: &BuildOptions,
     services: &Services<'_>,
 ) -> Result<RocmBackend, BuildError> {
     let toolkit = services.rocm.toolkit(release)?;
     let backend = RocmBackend::new(toolkit, options.arch.as_ref().and_then(|arch| arch.rocm.clone()));
-    let of_release = || compiled.iter().filter(|selected| rocm_release(selected) == Some(release));
-    // Headers of the stable ABI are the same for all devices.
-    let of_torch = of_release().filter(|selected| selected.kind == Kind::Torch).filter_map(|selected| frameworks.torch(selected));
-    let torch_headers: Vec<TorchHeaders> = of_torch.filter_map(rocm::headers_to_convert).collect();
-    if torch_headers.is_empty() && !rocm::has_cuda_sources(build) {
+    if !rocm::needs_converter(build) {
         return Ok(backend);
     }
-    let torches = of_release().filter(|selected| !matches!(selected.kind, Kind::TvmFfi(_)));
+    let torches = compiled.iter().filter(|selected| rocm_release(selected) == Some(release) && !matches!(selected.kind, Kind::TvmFfi(_)));
     let newest = torches.filter_map(|selected| selected.row.as_ref()).map(|row| &row.release).max();
     let (provisioner, torch, platform) = (services.provisioner, &services.torch, options.target.platform());
     let source = ConverterSource { provisioner, torch, release: newest, platform: &platform, fetch: options.fetch };
     Ok(match rocm::converter(&source, services.rocm.environment)? {
         Some(hipify) => backend.with_hipify(hipify),
         None => backend,
-    }
-    .with_torch_headers(torch_headers))
+    })
 }
 
 /// The CUDA release that a variant is compiled for.
