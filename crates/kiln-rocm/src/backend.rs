@@ -2,7 +2,7 @@
 
 use kiln_backend::{
     Architectures, Backend, BackendError, BackendName, CompileProfile, Component, ForeignHeaders, FrameworkPart, HostUnits, KernelOptions,
-    Lowering, MadeHeaders, ObjectFile, OutputRef, PathRef, SourceKind, StepId, TorchPart, UnitSource, WrongCode, classify_source,
+    Lowering, MadeHeaders, ObjectFile, OutputRef, SourceKind, StepId, TorchPart, UnitSource, WrongCode, classify_source,
 };
 
 use crate::arch::{self, ArchRequest, Choice, Target};
@@ -66,7 +66,11 @@ impl RocmBackend {
         if sources.is_empty() {
             return Ok(None);
         }
-        self.hipify.as_ref().ok_or_else(no_converter)?.convert(&mut ConversionPlace::of(lowering), &sources).map(Some)
+        self.hipify
+            .as_ref()
+            .ok_or_else(no_converter)?
+            .convert(&mut ConversionPlace::of(lowering), &sources, &component.include_dirs)
+            .map(Some)
     }
 
     /// The framework's profile with HIP's headers of a torch that is a build for CUDA.

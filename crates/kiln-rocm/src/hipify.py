@@ -1,6 +1,6 @@
 # Converts files with torch's own converter: `hipify.py DIRECTORY (KIND NAME FILE OUTPUT)...`
 #
-# DIRECTORY holds the package `hipify`. Every file is copied to its NAME in a fresh directory; the units among them are converted there,
+# DIRECTORY holds the package `hipify`. Of an include directory there is the NAME alone. Every file is copied to its NAME in a fresh directory; the units among them are converted there,
 # with what they include of it. Where the files are torch's own, all are converted, as torch's build converts itself. OUTPUT gets the converted file, or the file itself where there was nothing to convert.
 import contextlib
 import io
@@ -13,7 +13,8 @@ sys.path.insert(0, sys.argv[1])
 from hipify.hipify_python import hipify
 
 of_torch = sys.argv[2] == "torch"
-files = [sys.argv[at : at + 4] for at in range(2, len(sys.argv), 4)]
+entries = [sys.argv[at : at + 4] for at in range(2, len(sys.argv), 4)]
+files = [entry for entry in entries if entry[0] != "include"]
 with tempfile.TemporaryDirectory() as scratch:
     root = os.path.realpath(scratch)
     place = lambda name: os.path.join(root, name)
@@ -26,7 +27,7 @@ with tempfile.TemporaryDirectory() as scratch:
             results = hipify(
                 project_directory=root,
                 output_directory=root,
-                header_include_dirs=[],
+                header_include_dirs=[name for kind, name, _, _ in entries if kind == "include"],
                 includes=[root + "/*"],
                 extra_files=[place(name) for kind, name, _, _ in files if kind == "unit"],
                 is_pytorch_extension=not of_torch,

@@ -34,11 +34,20 @@ pub(crate) fn is_cuda(path: &str) -> bool {
     path.ends_with(".cu")
 }
 
+/// What the converter makes of the names of directories.
+fn renamed(text: &str) -> String {
+    text.replace("cuda", "hip").replace("CUDA", "HIP").replace("THC", "THH")
+}
+
+/// Where headers of an include directory of the project are once they are converted, below the outputs of the step.
+pub(crate) fn hip_dir(dir: &str) -> String {
+    renamed(dir)
+}
+
 /// What the converter calls the file at `path` of a project.
 pub fn hip_path(path: &str) -> String {
     let (dir, name) = path.rsplit_once('/').map_or(("", path), |(dir, name)| (dir, name));
     let (stem, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).unwrap_or((name, ""));
-    let renamed = |text: &str| text.replace("cuda", "hip").replace("CUDA", "HIP").replace("THC", "THH");
     let (new_dir, mut new_stem) = (renamed(dir), renamed(stem));
     let new_extension = if extension == "cu" { "hip" } else { extension };
     if new_dir == dir && new_stem == stem && new_extension == extension {
@@ -81,12 +90,16 @@ impl<'a> ConversionPlace<'a> {
 }
 
 impl Hipify {
-    /// Adds the step that converts `sources`, as [`sources_to_convert`] gives them; its outputs have the names of [`hip_path`].
+    /// Adds the step that converts `sources`, as [`sources_to_convert`] gives them, of a component with these include directories. Its
+    /// outputs have the names of [`hip_path`].
     ///
     /// # Errors
     /// When the graph refuses a step.
-    pub fn convert(&self, place: &mut ConversionPlace<'_>, sources: &[PathRef]) -> Result<StepId, BackendError> {
+    pub fn convert(&self, place: &mut ConversionPlace<'_>, sources: &[PathRef], include_dirs: &[PathRef]) -> Result<StepId, BackendError> {
         let mut args = self.call(place)?;
+        for dir in include_dirs.iter().filter(|dir| dir.root == *place.project) {
+            args.extend(["include", if dir.path.is_empty() { "." } else { dir.path.as_str() }, "", ""].map(Arg::from));
+        }
         let mut outputs = Vec::new();
         for source in sources {
             let kind = match classify_source(&source.path) {

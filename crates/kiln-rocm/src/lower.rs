@@ -19,6 +19,7 @@ use kiln_backend::{
 
 use crate::arch::Target;
 use crate::device_libs::{self, DeviceLibs, layout_flag};
+use crate::hipify::hip_dir;
 use crate::toolkit::RocmToolkit;
 
 const OBJECT: &str = "unit.o";
@@ -186,7 +187,12 @@ impl Unit<'_> {
             args.extend([Arg::from("-iquote"), Arg(vec![Piece::OutputDir(output.step.clone())])]);
             args.extend([Arg::from("-iquote"), Arg::text(if dir.is_empty() { ".".to_owned() } else { format!("./{dir}") })]);
         }
-        args.extend(component.include_dirs.iter().map(|dir| include(lowering, dir)));
+        for dir in &component.include_dirs {
+            if let (UnitSource::Generated(output), true) = (self.source, dir.root == lowering.project) {
+                args.push(Arg::text("-I").with(Piece::OutputDir(output.step.clone())).and("/").and(hip_dir(&dir.path)));
+            }
+            args.push(include(lowering, dir));
+        }
         if let Some(step) = &profile.generated_headers {
             args.push(Arg::text("-I").with(Piece::OutputDir(step.clone())));
         }

@@ -162,6 +162,77 @@ fn an_authors_own_hip_source_is_taken_as_it_is() {
     assert_eq!(archs(&extension(&dir)), ["gfx90a", "gfx1030"]);
 }
 
+/// A source that includes headers through include directories, one of which includes the other, and a source that has no counterpart.
+fn with_headers() -> ProjectBuilder {
+    let unit = "#include \"x.cuh\"\n#include <cuda_runtime.h>\n\
+        __global__ void k(int *p) { *p = 1; }\nvoid tiny_go(int *p, float *) { k<<<1, 1, 0, stream()>>>(p); }\n";
+    ProjectBuilder::new()
+        .for_backend("rocm")
+        .torch("stable-abi = { rocm = \"2.11\" }")
+        .file("gpu_cuda/k.cu", &format!("{unit}{}", kept("(tiny_go(nullptr, nullptr), 0)")))
+        .file("a_cuda/x.cuh", "#pragma once\n#include \"../b/y.cuh\"\ninline cudaStream_t stream() { return none; }\n")
+        .file("b/y.cuh", "#pragma once\n#include <cuda_runtime.h>\nstatic cudaStream_t none = nullptr;\n")
+        .file("b/plain.h", "#pragma once\n")
+        .component(
+            "rocm",
+            "k",
+            &[],
+            &["gpu_cuda/k.cu", "a_cuda/x.cuh", "b/y.cuh", "b/plain.h"],
+            "include = [\"a_cuda\", \"b\"]\nrocm-archs = [\"gfx90a\"]",
+        )
+}
+
+#[test]
+fn headers_are_converted_wherever_they_are_included_from() {
+    let sandbox = sandbox();
+    example(&sandbox.path("fetched"));
+    let dir = with_headers().write(&sandbox.path("headers"));
+    let converted = ["gpu_cuda/k.cu"];
+    assert_eq!(ran(&build(&sandbox, &dir, &[]), "Converting"), converted);
+    assert_eq!(code(&extension(&dir)), (vec!["gfx90a".to_owned()], vec!["_Z1kPi".to_owned()]));
+    // A header is converted again when it has changed, and nothing is when a file is only written again.
+    let header = dir.join("b/y.cuh");
+    let text = fs::read_to_string(&header).unwrap();
+    fs::write(&header, &text).unwrap();
+    assert_eq!(ran(&build(&sandbox, &dir, &[]), "Converting"), [const { String::new() }; 0]);
+    fs::write(&header, format!("{text}static cudaStream_t more = nullptr;\n")).unwrap();
+    let edited = build(&sandbox, &dir, &[]);
+    assert_eq!(ran(&edited, "Converting"), converted);
+    assert!(ran(&edited, "Compiling").iter().any(|label| label == "gpu_cuda/k.cu (gfx90a)"), "{}", edited.stdout);
+}
+
+#[test]
+fn what_is_converted_can_be_looked_at() {
+    let sandbox = sandbox();
+    example(&sandbox.path("fetched"));
+    let dir = with_headers().write(&sandbox.path("headers"));
+    let before = tree::files(&dir);
+    let shown = |args: &[&str]| sandbox.run(&dir, &[&["hipify"], args].concat());
+    let listed = shown(&["--torch", "2.13"]);
+    assert_eq!(
+        listed.stdout,
+        "[kernel.k]\n  converted  gpu_cuda/k.cu -> gpu_hip/k.hip, 4 new lines\n  converted  a_cuda/x.cuh -> a_hip/x.cuh, 3 new lines\n  \
+         converted  b/y.cuh -> b/y_hip.cuh, 3 new lines\n  same       b/plain.h\n",
+        "{}",
+        listed.stderr
+    );
+    let diff = shown(&["--torch", "2.13", "--diff"]).stdout;
+    for part in ["--- b/y.cuh\n+++ b/y_hip.cuh\n", "-static cudaStream_t none = nullptr;\n", "+static hipStream_t none = nullptr;\n"] {
+        assert!(diff.contains(part), "{part}: {diff}");
+    }
+    let mut after = tree::files(&dir);
+    after.retain(|name, _| !name.starts_with(".kiln/"));
+    assert_eq!(after, before, "the project is as it was");
+    // A build takes what was shown.
+    assert_eq!(ran(&build(&sandbox, &dir, &[]), "Converting"), [const { String::new() }; 0]);
+
+    let plain = project("").write(&sandbox.path("plain"));
+    assert_eq!(sandbox.run(&plain, &["hipify"]).stdout, "[kernel.k]\n  left       gpu/k.hip\n");
+    let json: serde_json::Value = serde_json::from_str(&shown(&["--torch", "2.13", "--format", "json"]).stdout).unwrap();
+    assert_eq!((&json["sources"][2]["became"], &json["sources"][2]["name"]), (&"converted".into(), &"b/y_hip.cuh".into()));
+    assert_eq!(shown(&["--torch", "x"]).code, Some(2));
+}
+
 #[test]
 fn development_compiles_for_families_and_settings() {
     let sandbox = sandbox();

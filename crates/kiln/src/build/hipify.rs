@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kiln_backend::{BackendError, OutputRef, SourceKind, StepId, classify_source};
-use kiln_format::{BackendName, Version};
+use kiln_format::build::Kernel;
+use kiln_format::{BackendName, Build, Version};
 use kiln_graph::{Config, Executor, Graph, PathRef, RootBinding, RootKind, RootName};
 use kiln_rocm::{ConversionPlace, hip_path, own_hip, sources_to_convert};
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ use crate::build_error::BuildError;
 use crate::event::Event;
 use crate::matrix::{Filters, Kind, Set, Target};
 use crate::plan::{PROJECT, PlanError};
+use crate::project::CSRC;
 use crate::rocm::{self, ConverterSource};
 
 /// What became of a source of a kernel for ROCm.
@@ -66,6 +68,7 @@ pub struct HipifyOptions {
 struct Component {
     table: String,
     sources: Vec<PathRef>,
+    include_dirs: Vec<PathRef>,
     step: Option<StepId>,
 }
 
@@ -81,11 +84,7 @@ pub fn hipify(checked: &Checked, options: &HipifyOptions, services: &Services<'_
     let mut graph = Graph::new();
     let bound = graph.bind_root(project.clone(), RootBinding { dir: root.clone(), kind: RootKind::Mutable });
     bound.map_err(PlanError::from)?;
-    let mut components = Vec::new();
-    for kernel in build.kernels_for(BackendName::Rocm) {
-        let sources = kernel.src.iter().map(|path| PathRef { root: project.clone(), path: path.value.as_str().to_owned() }).collect();
-        components.push(Component { table: format!("kernel.{}", kernel.name.value), sources, step: None });
-    }
+    let mut components = components(build, root, &project);
     if components.iter().any(|component| !sources_to_convert(&component.sources).is_empty()) {
         let converter = converter(checked, options, services)?;
         for component in &mut components {
@@ -95,7 +94,7 @@ pub fn hipify(checked: &Checked, options: &HipifyOptions, services: &Services<'_
             }
             let failed = |source: BackendError| PlanError::Component { table: component.table.clone(), source };
             let mut place = ConversionPlace { graph: &mut graph, project: &project, ambient: services.ambient };
-            let step = converter.convert(&mut place, &sources).map_err(failed)?;
+            let step = converter.convert(&mut place, &sources, &component.include_dirs).map_err(failed)?;
             let output =
                 OutputRef { step: step.clone(), name: sources.iter().find(|source| is_unit(source)).map(name_of).unwrap_or_default() };
             graph.add_target(component.table.clone(), vec![output]).map_err(PlanError::from)?;
@@ -125,6 +124,19 @@ pub fn hipify(checked: &Checked, options: &HipifyOptions, services: &Services<'_
         }
     }
     Ok(Some(all))
+}
+
+/// The kernels for ROCm, as a plan has them.
+fn components(build: &Build, root: &Path, project: &RootName) -> Vec<Component> {
+    let place = |path: &str| PathRef { root: project.clone(), path: path.to_owned() };
+    let csrc = root.join(CSRC).is_dir().then(|| place(CSRC));
+    let of_kernel = |kernel: &Kernel| Component {
+        table: format!("kernel.{}", kernel.name.value),
+        sources: kernel.src.iter().map(|path| place(path.value.as_str())).collect(),
+        include_dirs: kernel.include.iter().map(|path| place(path.value.as_str())).chain(csrc.clone()).collect(),
+        step: None,
+    };
+    build.kernels_for(BackendName::Rocm).map(of_kernel).collect()
 }
 
 /// Torch's converter.
