@@ -6,20 +6,21 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kiln_backend::{BackendError, OutputRef, SourceKind, StepId, classify_source};
+use kiln_backend::{BackendError, OutputRef, SourceKind, StepId, TorchWanted, Wanted, classify_source};
 use kiln_format::build::Kernel;
-use kiln_format::{BackendName, Build, Version};
+use kiln_format::variant::Compute;
+use kiln_format::{BackendName, Build, MajorMinor, Version};
 use kiln_graph::{Config, Executor, Graph, PathRef, RootBinding, RootKind, RootName};
 use kiln_rocm::{ConversionPlace, hip_path, own_hip, sources_to_convert};
 use serde_json::{Value, json};
 
+use super::toolkits::installed_torch;
 use super::{Checked, Services, work_dir};
 use crate::build_error::BuildError;
 use crate::event::Event;
 use crate::matrix::{Filters, Kind, Set, Target};
 use crate::plan::{PROJECT, PlanError};
 use crate::project::CSRC;
-use crate::rocm::{self, ConverterSource};
 
 /// What became of a source of a kernel for ROCm.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,9 +152,10 @@ fn converter(checked: &Checked, options: &HipifyOptions, services: &Services<'_>
             torches.filter_map(|selected| Some(selected.row.as_ref()?.release.clone())).max()
         }
     };
-    let (provisioner, torch) = (services.provisioner, &services.torch);
-    let source = ConverterSource { provisioner, torch, release: newest.as_ref(), platform: &platform, fetch: true };
-    let found = rocm::converter(&source, services.rocm.environment)?;
+    let torch = TorchWanted { newest: newest.as_ref(), cxx: false, installed: installed_torch(&services.torch) };
+    let (build, project_dir, compute) = (checked.build()?, checked.project.root.as_path(), Compute::Rocm(MajorMinor::new(0, 0)));
+    let wanted = Wanted { build, project_dir, compute, platform: &platform, torch, arch: None, fetch: true };
+    let found = kiln_rocm::converter(&wanted, &services.sources)?;
     Ok(found.ok_or_else(|| PlanError::Component { table: "kernel".to_owned(), source: kiln_rocm::no_converter() })?)
 }
 

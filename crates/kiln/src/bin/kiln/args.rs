@@ -220,7 +220,7 @@ pub(crate) struct Build {
 }
 
 /// What of the system is to be used.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct System {
     /// Take torch from this Python instead of a wheel
     #[arg(long, value_name = "PYTHON")]
@@ -231,8 +231,8 @@ pub(crate) struct System {
     /// Take the CUDA toolkit from this directory instead of wheels
     #[arg(long, value_name = "DIR")]
     pub(crate) cuda_from: Option<PathBuf>,
-    /// Take ROCm from this directory, whatever release variants are for
-    #[arg(long, value_name = "DIR")]
+    /// Take ROCm from this directory, or compile with this `hipcc` or `clang++` of one, whatever release variants are for
+    #[arg(long, value_name = "DIR|PROGRAM")]
     pub(crate) rocm_from: Option<PathBuf>,
 }
 

@@ -36,16 +36,17 @@ pub(crate) fn run(args: &Hipify, settings: &Settings, printer: &Printer) -> Resu
     let provisioner =
         Provisioner::new(&catalog, settings.provision_options(cache_dir.clone()), &network, &fetching).interrupted_by(interrupt.clone());
     // Of the system only the Python of the option counts: nothing is compiled.
-    let of_system = System { torch_from: args.torch_from.clone(), cxx: None, cuda_from: None, rocm_from: None };
+    let of_system = System { torch_from: args.torch_from.clone(), ..System::default() };
     let torch = system::torch_source(&of_system, settings, &cache_dir, &interrupt)?;
     let host = system::host(&of_system, settings, &checked.project.settings, &cache_dir, &interrupt);
     let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
+    let (named, ask) =
+        (system::named(&of_system, settings), |program: &Path, question: &[&str]| kiln::host::ask(program, question, &ambient));
+    let sources = system::sources(&named, settings, &provisioner, &cache_dir, &compiler_at, &ask);
     let services = Services {
         loader: None,
         launcher: None,
-        cuda: system::cuda_toolkits(None, &catalog, &provisioner, settings, &cache_dir),
-        rocm: system::rocm_toolkits(None, settings, &cache_dir),
-        xpu: system::xpu_toolkits(settings, &cache_dir, &compiler_at, &ambient),
+        sources,
         provisioner: &provisioner,
         torch,
         host,
@@ -61,14 +62,14 @@ pub(crate) fn run(args: &Hipify, settings: &Settings, printer: &Printer) -> Resu
     };
     let release = |text: &String| Version::parse(text).map_err(|error| Failure::usage(format!("`--torch {text}`: {error}")));
     let options = HipifyOptions { target: settings.target, torch: args.torch.as_ref().map(release).transpose()? };
-    let Some(sources) = signals::unless_stuck(&interrupt, printer, || convert(&checked, &options, &services))? else {
+    let Some(converted) = signals::unless_stuck(&interrupt, printer, || convert(&checked, &options, &services))? else {
         return Ok(Exit::Failure);
     };
     match args.format {
-        ReportFormat::Human if args.diff => printer.text(&sources.iter().map(hipify::ConvertedSource::diff).collect::<String>()),
-        ReportFormat::Human => printer.text(&hipify::text(&sources)),
+        ReportFormat::Human if args.diff => printer.text(&converted.iter().map(hipify::ConvertedSource::diff).collect::<String>()),
+        ReportFormat::Human => printer.text(&hipify::text(&converted)),
         ReportFormat::Json => printer.stdout(|out| {
-            let text = serde_json::to_string_pretty(&hipify::json(&sources)).map_err(std::io::Error::other)?;
+            let text = serde_json::to_string_pretty(&hipify::json(&converted)).map_err(std::io::Error::other)?;
             writeln!(out, "{text}")
         }),
     }
