@@ -222,14 +222,16 @@ fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &
 
 /// Whether this machine builds `variant` by default: what a plain `kiln build` takes, what needs no compiler, and those for the CPU
 /// that a torch release which is here can load. For AMD devices it is what a distribution's compiler makes, for XPU what `sycl-shim` does. No wheel has a compiler for
-/// CUDA 12, and CUDA under torch's C++ interface takes minutes: `test --full` has it.
+/// CUDA 12, and CUDA and HIP under torch's C++ interface take minutes: `test --full` has CUDA, the tests of `kiln` have HIP.
 fn belongs_here(variant: &Variant, pythons: &[TestPython]) -> bool {
+    let has_quick_headers = || matches!(variant.framework.as_str(), "torch-stable-abi" | "tvm-ffi");
     let has_compiler = || variant.compute.as_deref().is_some_and(|cuda| !cuda.starts_with("12."));
     let is_built = match variant.backend.as_str() {
         "cpu" => pythons.iter().any(|python| python.takes(variant)),
         // What stands in for its compiler is of that release.
         "xpu" => variant.preferred && variant.compute.as_deref().is_some_and(|release| release.starts_with("2025.")),
-        "cuda" => variant.preferred && matches!(variant.framework.as_str(), "torch-stable-abi" | "tvm-ffi") && has_compiler(),
+        "cuda" => variant.preferred && has_quick_headers() && has_compiler(),
+        "rocm" => variant.preferred && has_quick_headers(),
         _ => variant.preferred,
     };
     is_built || variant.is_noarch()
@@ -243,6 +245,10 @@ fn provable(variant: &Variant) -> Stage {
         // SYCL has the processor for a device.
         ("cpu", _) | ("cuda", "torch-noarch") | ("xpu", "tvm-ffi") => Stage::Ran,
         ("cuda", "tvm-ffi") if has_runtime => Stage::Loaded,
+        // Debian's run time is here, under the name that the extension asks for.
+        ("rocm", "tvm-ffi") => Stage::Loaded,
+        // No index has the libraries of torch's own build.
+        ("rocm", "torch") => Stage::Compiled,
         _ => Stage::Linked,
     }
 }

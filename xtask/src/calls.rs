@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::build_kernels::Stage;
 use crate::kiln::Kiln;
 use crate::prove::Case;
-use crate::setup::sycl::sycl;
+use crate::setup::{self, sycl::sycl};
 use crate::test_python::Which;
 use crate::workspace::{Workspace, file_name};
 
@@ -22,6 +22,9 @@ pub(crate) fn prove(workspace: &Workspace, kiln: &Kiln, case: &Case) -> anyhow::
         command.arg("call").arg(case.project.join("build").join(&case.variant)).args(["--runtime", &release, "--format", "json"]);
         if let Some(shim) = &shim {
             shim.run(&mut command);
+        }
+        if case.backend == "rocm" {
+            command.env("LD_LIBRARY_PATH", setup::amd_run_time(workspace)?);
         }
         if !case.runs {
             command.arg("--list");

@@ -473,6 +473,19 @@ pub(crate) fn amd_compiler() -> anyhow::Result<()> {
     if missing.is_empty() { Ok(()) } else { system_packages(&missing, WHY) }
 }
 
+/// A directory with the distribution's run time for AMD devices by the name that extensions for ROCm 7 ask for.
+pub(crate) fn amd_run_time(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/libamdhip64.so";
+    let dir = environments(workspace).join("amd-run-time");
+    let link = dir.join("libamdhip64.so.7");
+    let _lock = lock(workspace)?;
+    std::fs::create_dir_all(&dir)?;
+    if !link.is_symlink() {
+        std::os::unix::fs::symlink(LIBRARY, &link).with_context(|| format!("cannot make `{}`", link.display()))?;
+    }
+    Ok(dir)
+}
+
 /// The second compiler family, older compilers and other linkers, for the full run.
 pub(crate) fn other_compilers() -> anyhow::Result<()> {
     programs(OTHER_COMPILERS, "the full run also builds with other compilers and linkers")

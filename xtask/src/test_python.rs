@@ -111,8 +111,8 @@ impl TestPython {
             "torch" => self.torch.as_deref().is_some_and(|release| is_for_torch(variant, release)),
             "tvm-ffi" => match variant.backend.as_str() {
                 "cuda" => self.tvm_ffi.is_some() && self.cuda_runtime.is_some() && is_for_the_runtime(),
-                // The loader sees no device of SYCL without torch.
-                "xpu" => false,
+                // The loader sees no device of SYCL or HIP without torch.
+                "rocm" | "xpu" => false,
                 _ => self.tvm_ffi.is_some() && self.cuda_runtime.is_none(),
             },
             _ => self.torch.is_some(),

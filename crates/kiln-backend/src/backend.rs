@@ -60,8 +60,19 @@ pub struct TorchPart {
     /// Those among them that only torch's build for this backend has, each with the library of another build that has the same
     /// names: its names count where the torch at hand is that other build.
     pub stand_ins: &'static [(&'static str, &'static str)],
+    /// Headers that only torch's build for this backend has: made of others, where the torch at hand is another build.
+    pub foreign_headers: Option<ForeignHeaders>,
     /// What is known of those among them that only torch's own build for the backend has: another build may stand in for it.
     pub known: Vec<LibraryExports>,
+}
+
+/// Headers that torch's build for a backend makes of those for another one, below the include directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignHeaders {
+    /// The directories that they are made of: `c10/cuda`.
+    pub dirs: &'static [&'static str],
+    /// A directory that they are in where they are made already: `c10/hip`.
+    pub made: &'static str,
 }
 
 /// The libraries of a torch as a build of it for another backend has them: each of `stand_ins` that the torch at hand lacks stands in the
@@ -143,17 +154,29 @@ impl Lowering<'_> {
     /// A run of the program at `path`, which `tool` identifies, in the project's directory and the environment of every compiler; without
     /// a depfile.
     pub fn program(&self, path: impl Into<Arc<Path>>, tool: impl Into<Arc<str>>, args: impl Into<Args>) -> Program {
-        Program {
-            path: path.into(),
-            launcher: None,
-            tool: tool.into(),
-            args: args.into(),
-            cwd: PathRef { root: self.project.clone(), path: String::new() },
-            env: Arc::new(fixed_environment()),
-            ambient: Arc::new(self.ambient.clone()),
-            depfile: None,
-            then: Vec::new(),
-        }
+        program(&self.project, self.ambient, path, tool, args)
+    }
+}
+
+/// A run of the program at `path`, which `tool` identifies, in the directory of `project` and the environment of every compiler, with what
+/// a process needs to work; without a depfile.
+pub fn program(
+    project: &RootName,
+    ambient: &BTreeMap<String, PathBuf>,
+    path: impl Into<Arc<Path>>,
+    tool: impl Into<Arc<str>>,
+    args: impl Into<Args>,
+) -> Program {
+    Program {
+        path: path.into(),
+        launcher: None,
+        tool: tool.into(),
+        args: args.into(),
+        cwd: PathRef { root: project.clone(), path: String::new() },
+        env: Arc::new(fixed_environment()),
+        ambient: Arc::new(ambient.clone()),
+        depfile: None,
+        then: Vec::new(),
     }
 }
 
@@ -219,6 +242,11 @@ pub trait Backend: Debug + Send + Sync {
 
     /// What the build record says of the toolkit; none for a backend without one.
     fn record(&self) -> Option<ToolkitRecord> {
+        None
+    }
+
+    /// The compiler of device code and its release, where it is not the host's: `Clang 19`.
+    fn device_compiler(&self) -> Option<String> {
         None
     }
 

@@ -28,6 +28,10 @@ pub struct CompileProfile {
     pub device_flags: Vec<String>,
     /// Include directories of libraries that the component depends on, in order.
     pub include_dirs: Vec<PathRef>,
+    /// Headers of the framework that the backend has to make its own of, if there are any.
+    pub foreign_headers: Option<HeaderFiles>,
+    /// Headers that steps make of the framework's, as system directories in front of those.
+    pub made_headers: Vec<MadeHeaders>,
     /// Include directories of the framework, as system directories, in order.
     pub system_include_dirs: Vec<PathRef>,
     /// Roots whose location must not reach an object, with the text that stands for each.
@@ -36,6 +40,24 @@ pub struct CompileProfile {
     pub env: BTreeMap<String, String>,
     /// Expected cost of a C++ unit.
     pub weight: Option<Weight>,
+}
+
+/// Headers of a framework, for what makes others of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderFiles {
+    /// The include directory that they are below.
+    pub dir: PathRef,
+    /// Their names, as they are included, ascending: `c10/cuda/CUDAStream.h`.
+    pub names: Vec<String>,
+}
+
+/// Headers that a step makes of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeHeaders {
+    /// The step; its output directory is an include directory.
+    pub step: StepId,
+    /// The root of the headers that they were made of, and include: a unit that reads nothing of it reads none of them.
+    pub root: RootName,
 }
 
 /// An object file and what it was made from, for messages.
@@ -165,6 +187,10 @@ impl Alike {
         }
         for dir in &profile.include_dirs {
             args.push(scoped_by(scoped, Arg::text("-I").with(Piece::Path(dir.clone())), || Scope::Root(dir.root.clone())));
+        }
+        for made in &profile.made_headers {
+            let of_root = |arg: Arg| scoped_by(scoped, arg, || Scope::Root(made.root.clone()));
+            args.extend([of_root(Arg::from("-isystem")), of_root(Arg(vec![Piece::OutputDir(made.step.clone())]))]);
         }
         for dir in &profile.system_include_dirs {
             let of_root = |arg: Arg| scoped_by(scoped, arg, || Scope::Root(dir.root.clone()));

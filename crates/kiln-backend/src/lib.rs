@@ -21,8 +21,11 @@ mod toolkits;
 mod torch;
 mod tvm_ffi;
 
-pub use backend::{Architectures, Backend, Component, FrameworkPart, LinkPart, Lowering, TorchPart, UnitPart, WrongCode, with_stand_ins};
-pub use compile::{CompileProfile, HostUnits, ObjectFile, UnitSource, shows_arguments, unit_compiler};
+pub use backend::{
+    Architectures, Backend, Component, ForeignHeaders, FrameworkPart, LinkPart, Lowering, TorchPart, UnitPart, WrongCode, program,
+    with_stand_ins,
+};
+pub use compile::{CompileProfile, HeaderFiles, HostUnits, MadeHeaders, ObjectFile, UnitSource, shows_arguments, unit_compiler};
 pub use error::BackendError;
 pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
 pub use framework::Framework;

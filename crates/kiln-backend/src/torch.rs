@@ -3,18 +3,20 @@
 //! Both are one piece of code: the stable ABI is the same extension with one more define, which hides torch's unstable
 //! headers and fixes the oldest torch that will load it.
 
+use std::path::Path;
+
 use kiln_format::{MajorMinor, Version};
 use kiln_graph::{OutputRef, RootBinding, RootName, Weight};
 use kiln_toolchain::{LibraryExports, PythonVersion, TorchToolchain};
 
-use crate::backend::{Component, FrameworkPart, Lowering, with_stand_ins};
-use crate::compile::{CompileProfile, HostUnits, ObjectFile, UnitSource};
+use crate::backend::{Component, ForeignHeaders, FrameworkPart, Lowering, with_stand_ins};
+use crate::compile::{CompileProfile, HeaderFiles, HostUnits, ObjectFile, UnitSource};
 use crate::error::BackendError;
 use crate::flags::user_cxx_level;
 use crate::framework::Framework;
 use crate::generated;
 use crate::link::{ExtensionLink, link_extension};
-use crate::source::Language;
+use crate::source::{Language, SourceKind, classify_source};
 
 /// Exports of an extension: its entry point and nothing else.
 const EXPORTS: &str = "{ global: PyInit_*; local: *; };\n";
@@ -76,6 +78,12 @@ impl Framework for TorchFramework {
             scoped_defines: vec![format!("TORCH_EXTENSION_NAME={}", self.ops_id), format!("{}_EXPORTS", self.ops_id)],
             generated_headers,
             include_dirs: Vec::new(),
+            foreign_headers: part
+                .torch
+                .foreign_headers
+                .filter(|_| self.stable_abi.is_none())
+                .and_then(|foreign| self.foreign_headers(foreign)),
+            made_headers: Vec::new(),
             system_include_dirs: self.toolchain.include_dirs.clone(),
             mapped_roots: vec![(self.toolchain.root.clone(), "torch".to_owned())],
             env: Default::default(),
@@ -113,6 +121,19 @@ impl TorchFramework {
         }
     }
 
+    /// The headers of this torch that others are to be made of; none where they are made already, or are not here to be read.
+    fn foreign_headers(&self, foreign: ForeignHeaders) -> Option<HeaderFiles> {
+        let dir = self.toolchain.include_dirs.first()?.clone();
+        let include = self.toolchain.binding.dir.join(&dir.path);
+        if include.join(foreign.made).exists() {
+            return None;
+        }
+        let mut names = Vec::new();
+        foreign.dirs.iter().for_each(|below| headers_below(&include, below, &mut names));
+        names.sort_unstable();
+        (!names.is_empty()).then_some(HeaderFiles { dir, names })
+    }
+
     /// Torch's libraries: those that the backend links with, in the backend's order, and the others.
     fn libraries(&self, part: &FrameworkPart) -> (Vec<LibraryExports>, Vec<LibraryExports>) {
         let all = with_stand_ins(&self.toolchain.exports, part.torch.stand_ins);
@@ -128,6 +149,19 @@ impl TorchFramework {
         let source = UnitSource::Generated(OutputRef { step: generated::module_init(lowering.graph)?, name: "module_init.c".to_owned() });
         let component = Component::generated("module initialisation");
         HostUnits::new(&component, &CompileProfile::default()).compile(lowering, &source, Language::C)
+    }
+}
+
+/// Adds the headers in a directory below `include`, by how they are included.
+fn headers_below(include: &Path, below: &str, names: &mut Vec<String>) {
+    for entry in std::fs::read_dir(include.join(below)).into_iter().flatten().flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let (name, path) = (format!("{below}/{name}"), entry.path());
+        if path.is_dir() {
+            headers_below(include, &name, names);
+        } else if classify_source(&name) == SourceKind::Header {
+            names.push(name);
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The rocm backend of one toolkit.
 
 use kiln_backend::{
-    Architectures, Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostUnits, KernelOptions, Lowering,
-    MajorMinor, ObjectFile, OutputRef, PathRef, SourceKind, StepId, ToolkitRecord, TorchPart, UnitSource, WrongCode, classify_source,
+    Architectures, Backend, BackendError, BackendName, CompileProfile, Component, ForeignHeaders, FrameworkPart, HostUnits, KernelOptions,
+    Lowering, MadeHeaders, MajorMinor, ObjectFile, OutputRef, SourceKind, StepId, ToolkitRecord, TorchPart, UnitSource, WrongCode,
+    classify_source,
 };
 
 use crate::arch::{self, ArchRequest, Choice, Target};
-use crate::hipify::{Hipify, hip_path, is_cuda};
+use crate::hipify::{ConversionPlace, Hipify, hip_path, is_cuda, own_hip, sources_to_convert};
 use crate::lower::{Unit, own_flags};
 use crate::toolkit::RocmToolkit;
 use crate::verify::{self, Planned};
@@ -17,6 +18,8 @@ const TORCH_PACKAGE_DEFINES: [&str; 5] = ["USE_DISTRIBUTED", "USE_C10D_GLOO", "U
 const TORCH_LIBRARIES: [&str; 5] = ["libc10.so", "libtorch.so", "libtorch_cpu.so", "libc10_hip.so", "libtorch_hip.so"];
 /// Those of torch's CUDA build that have the same names where an interface is the same for both.
 pub const TORCH_STAND_INS: [(&str, &str); 2] = [("libc10_hip.so", "libc10_cuda.so"), ("libtorch_hip.so", "libtorch_cuda.so")];
+/// Headers of torch that its build for ROCm has under HIP's names.
+const TORCH_HEADERS: ForeignHeaders = ForeignHeaders { dirs: &["ATen/cuda", "c10/cuda"], made: "c10/hip" };
 /// What HIP's headers want to be told by every compiler that is not HIP's own.
 const PLATFORM: &str = "__HIP_PLATFORM_AMD__=1";
 
@@ -68,18 +71,26 @@ impl RocmBackend {
 
     /// The step that converts the CUDA sources of `component`; none where there is nothing to convert.
     fn converted(&self, lowering: &mut Lowering<'_>, component: &Component) -> Result<Option<StepId>, BackendError> {
-        let wanted = |source: &&PathRef| !is_cuda(&source.path) || is_converted(component, &source.path);
-        let sources: Vec<PathRef> = component.sources.iter().filter(wanted).cloned().collect();
-        if !sources.iter().any(|source| is_cuda(&source.path)) {
+        let sources = sources_to_convert(&component.sources);
+        if sources.is_empty() {
             return Ok(None);
         }
-        match &self.hipify {
-            Some(hipify) => hipify.convert(lowering, &sources).map(Some),
-            None => Err(BackendError::MissingTool {
-                message: "CUDA sources are converted to HIP by torch's converter, and there is no Python to run it".to_owned(),
-                hint: "install Python 3, so that `python3` is on PATH, or list `.hip` sources".to_owned(),
-            }),
+        self.hipify
+            .as_ref()
+            .ok_or_else(no_converter)?
+            .convert(&mut ConversionPlace::of(lowering), &sources, &component.include_dirs)
+            .map(Some)
+    }
+
+    /// The framework's profile with HIP's headers of a torch that is a build for CUDA.
+    fn with_headers_of_torch(&self, lowering: &mut Lowering<'_>, profile: &CompileProfile) -> Result<CompileProfile, BackendError> {
+        let mut profile = profile.clone();
+        if let Some(headers) = &profile.foreign_headers {
+            let no_converter = || missing("headers of torch's build for CUDA", "name a build for ROCm with `--torch-from`");
+            let step = self.hipify.as_ref().ok_or_else(no_converter)?.convert_headers(&mut ConversionPlace::of(lowering), headers)?;
+            profile.made_headers.push(MadeHeaders { step, root: headers.dir.root.clone() });
         }
+        Ok(profile)
     }
 
     /// What the host compiler is given beside the framework's profile: the toolkit's headers.
@@ -97,6 +108,18 @@ impl RocmBackend {
     }
 }
 
+/// What is said where nothing can run torch's converter.
+pub fn no_converter() -> BackendError {
+    missing("CUDA sources", "list `.hip` sources")
+}
+
+fn missing(what: &str, instead: &str) -> BackendError {
+    BackendError::MissingTool {
+        message: format!("{what} are converted to HIP by torch's converter, and there is no Python to run it"),
+        hint: format!("install Python 3, so that `python3` is on PATH, or {instead}"),
+    }
+}
+
 fn is_hip(path: &str) -> bool {
     path.ends_with(".hip")
 }
@@ -107,7 +130,7 @@ fn has_device_code(component: &Component) -> bool {
 
 /// Whether a CUDA source is to be converted: not where the author has listed a HIP source of the name that it would get.
 fn is_converted(component: &Component, path: &str) -> bool {
-    is_cuda(path) && !component.sources.iter().any(|source| source.path == hip_path(path))
+    is_cuda(path) && own_hip(&component.sources, path).is_none()
 }
 
 impl Backend for RocmBackend {
@@ -123,6 +146,7 @@ impl Backend for RocmBackend {
             has_streams: true,
             libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(),
             stand_ins: &TORCH_STAND_INS,
+            foreign_headers: Some(TORCH_HEADERS),
             ..TorchPart::default()
         };
         FrameworkPart { define: "ROCM_KERNEL", torch, runtime: vec![self.toolkit.runtime.clone()], ..FrameworkPart::default() }
@@ -131,6 +155,10 @@ impl Backend for RocmBackend {
     fn record(&self) -> Option<ToolkitRecord> {
         let (version, identity) = (self.toolkit.version.to_string(), self.toolkit.identity.clone());
         Some(ToolkitRecord { name: "rocm", provider: "system", version, identity, tree: None, compiles_all: None })
+    }
+
+    fn device_compiler(&self) -> Option<String> {
+        Some(self.toolkit.compiler_name())
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -155,6 +183,7 @@ impl Backend for RocmBackend {
 
     fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {
         lowering.graph.bind_root(self.toolkit.root.clone(), self.toolkit.binding.clone())?;
+        let profile = &self.with_headers_of_torch(lowering, profile)?;
         let host_profile = self.host_profile(profile);
         let targets = self.choice(component)?.targets;
         let converted = self.converted(lowering, component)?;

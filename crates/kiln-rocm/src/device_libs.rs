@@ -15,8 +15,10 @@ use crate::arch::Target;
 use crate::toolkit::RocmToolkit;
 
 const SMALL: Weight = Weight { cpu_ms: 50, memory_mib: 60 };
-/// The layout of code objects that compilers since Clang 18 write, and the one that generic targets need.
+/// The layout of code objects that compilers write, since Clang 18 and before, and the one that generic targets need.
 const LAYOUT: u32 = 500;
+const EARLIER_LAYOUT: u32 = 400;
+const LAYOUT_SINCE: u64 = 18;
 const LAYOUT_OF_GENERIC: u32 = 600;
 
 /// Where a compilation finds its device libraries.
@@ -35,9 +37,13 @@ struct Constant {
 }
 
 /// The modules that a compilation for `target` needs beside the libraries: its processor's, and the layout's.
-fn constants(target: &Target) -> [Constant; 2] {
+fn constants(target: &Target, clang: u64) -> [Constant; 2] {
     let (major, minor, stepping) = target.numbers();
-    let layout = if target.is_generic() { LAYOUT_OF_GENERIC } else { LAYOUT };
+    let layout = match clang {
+        _ if target.is_generic() => LAYOUT_OF_GENERIC,
+        ..LAYOUT_SINCE => EARLIER_LAYOUT,
+        _ => LAYOUT,
+    };
     let arch = target.processor().strip_prefix("gfx").unwrap_or_default();
     // What the libraries ask of the number is the generation alone. Of a family, it is that of its first member.
     let number = major * 1000 + minor * 100 + stepping;
@@ -52,8 +58,10 @@ fn constants(target: &Target) -> [Constant; 2] {
 /// # Errors
 /// When the graph refuses a step.
 pub(crate) fn provide(lowering: &mut Lowering<'_>, toolkit: &RocmToolkit, target: &Target) -> Result<DeviceLibs, BackendError> {
-    let missing: Vec<Constant> =
-        constants(target).into_iter().filter(|constant| !toolkit.device_lib_names.contains(&constant.file)).collect();
+    let missing: Vec<Constant> = constants(target, toolkit.clang_release)
+        .into_iter()
+        .filter(|constant| !toolkit.device_lib_names.contains(&constant.file))
+        .collect();
     if missing.is_empty() {
         return Ok(DeviceLibs::Own);
     }

@@ -1,7 +1,7 @@
 # Converts files with torch's own converter: `hipify.py DIRECTORY (KIND NAME FILE OUTPUT)...`
 #
-# DIRECTORY holds the package `hipify`. Every file is copied to its NAME in a fresh directory; the units among them are converted there,
-# with what they include of it. OUTPUT gets the converted file, or the file itself where there was nothing to convert.
+# DIRECTORY holds the package `hipify`. Of an include directory there is the NAME alone. Every file is copied to its NAME in a fresh directory; the units among them are converted there,
+# with what they include of it. Where the files are torch's own, all are converted, as torch's build converts itself. OUTPUT gets the converted file, or the file itself where there was nothing to convert.
 import contextlib
 import io
 import os
@@ -12,7 +12,9 @@ import tempfile
 sys.path.insert(0, sys.argv[1])
 from hipify.hipify_python import hipify
 
-files = [sys.argv[at : at + 4] for at in range(2, len(sys.argv), 4)]
+of_torch = sys.argv[2] == "torch"
+entries = [sys.argv[at : at + 4] for at in range(2, len(sys.argv), 4)]
+files = [entry for entry in entries if entry[0] != "include"]
 with tempfile.TemporaryDirectory() as scratch:
     root = os.path.realpath(scratch)
     place = lambda name: os.path.join(root, name)
@@ -25,11 +27,11 @@ with tempfile.TemporaryDirectory() as scratch:
             results = hipify(
                 project_directory=root,
                 output_directory=root,
-                header_include_dirs=[],
+                header_include_dirs=[name for kind, name, _, _ in entries if kind == "include"],
                 includes=[root + "/*"],
                 extra_files=[place(name) for kind, name, _, _ in files if kind == "unit"],
-                is_pytorch_extension=True,
-                hipify_extra_files_only=True,
+                is_pytorch_extension=not of_torch,
+                hipify_extra_files_only=not of_torch,
                 show_progress=False,
             )
     except BaseException:

@@ -4,12 +4,12 @@
 //! themselves, and writes them under the names that the converter gives them. The project is never written to. Python runs without its own
 //! settings, user directories and packages.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use kiln_backend::{
-    Action, Arg, BackendError, Lowering, OutputRef, PathRef, Piece, ResourceClass, RootBinding, RootName, SourceKind, Step, StepId, Weight,
-    classify_source, generate,
+    Action, Arg, BackendError, Graph, HeaderFiles, Lowering, OutputRef, PathRef, Piece, ResourceClass, RootBinding, RootName, SourceKind,
+    Step, StepId, Weight, classify_source, generate, program,
 };
 
 const DRIVER: &str = include_str!("hipify.py");
@@ -34,11 +34,20 @@ pub(crate) fn is_cuda(path: &str) -> bool {
     path.ends_with(".cu")
 }
 
+/// What the converter makes of the names of directories.
+fn renamed(text: &str) -> String {
+    text.replace("cuda", "hip").replace("CUDA", "HIP").replace("THC", "THH")
+}
+
+/// Where headers of an include directory of the project are once they are converted, below the outputs of the step.
+pub(crate) fn hip_dir(dir: &str) -> String {
+    renamed(dir)
+}
+
 /// What the converter calls the file at `path` of a project.
 pub fn hip_path(path: &str) -> String {
     let (dir, name) = path.rsplit_once('/').map_or(("", path), |(dir, name)| (dir, name));
     let (stem, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).unwrap_or((name, ""));
-    let renamed = |text: &str| text.replace("cuda", "hip").replace("CUDA", "HIP").replace("THC", "THH");
     let (new_dir, mut new_stem) = (renamed(dir), renamed(stem));
     let new_extension = if extension == "cu" { "hip" } else { extension };
     if new_dir == dir && new_stem == stem && new_extension == extension {
@@ -48,17 +57,49 @@ pub fn hip_path(path: &str) -> String {
     if new_dir.is_empty() { name } else { format!("{new_dir}/{name}") }
 }
 
+/// What of a component's sources a conversion is about: its CUDA sources without those that the author has written for HIP too, with all that
+/// they may include. Empty where there is nothing to convert.
+pub fn sources_to_convert(sources: &[PathRef]) -> Vec<PathRef> {
+    let is_own = |path: &str| is_cuda(path) && own_hip(sources, path).is_some();
+    let wanted: Vec<PathRef> = sources.iter().filter(|source| !is_own(&source.path)).cloned().collect();
+    if wanted.iter().any(|source| is_cuda(&source.path)) { wanted } else { Vec::new() }
+}
+
+/// The HIP source among `sources` that the author has written in the place of a CUDA one: it has the name that the converted one would get.
+pub fn own_hip<'a>(sources: &'a [PathRef], cuda: &str) -> Option<&'a PathRef> {
+    let name = hip_path(cuda);
+    sources.iter().find(|source| source.path == name)
+}
+
+/// Where the steps of conversions go.
+#[derive(Debug)]
+pub struct ConversionPlace<'a> {
+    /// The graph.
+    pub graph: &'a mut Graph,
+    /// The root that sources are relative to.
+    pub project: &'a RootName,
+    /// Directories that a process needs to work and that never decide its result.
+    pub ambient: &'a BTreeMap<String, PathBuf>,
+}
+
+impl<'a> ConversionPlace<'a> {
+    /// Among the steps of a build.
+    pub(crate) fn of<'l: 'a>(lowering: &'a mut Lowering<'l>) -> Self {
+        Self { graph: lowering.graph, project: &lowering.project, ambient: lowering.ambient }
+    }
+}
+
 impl Hipify {
-    /// Adds the step that converts what of `sources` is to be converted, and gives it.
+    /// Adds the step that converts `sources`, as [`sources_to_convert`] gives them, of a component with these include directories. Its
+    /// outputs have the names of [`hip_path`].
     ///
     /// # Errors
     /// When the graph refuses a step.
-    pub(crate) fn convert(&self, lowering: &mut Lowering<'_>, sources: &[PathRef]) -> Result<StepId, BackendError> {
-        lowering.graph.bind_root(self.root.clone(), self.binding.clone())?;
-        let driver = OutputRef { step: generate(lowering.graph, "hipify.py", DRIVER)?, name: "hipify.py".to_owned() };
-        let package = PathRef { root: self.root.clone(), path: self.package_dir.clone() };
-        let mut args: Vec<Arg> = ["-I", "-S", "-B"].map(Arg::from).to_vec();
-        args.extend([Arg::from(driver), Arg::from(package)]);
+    pub fn convert(&self, place: &mut ConversionPlace<'_>, sources: &[PathRef], include_dirs: &[PathRef]) -> Result<StepId, BackendError> {
+        let mut args = self.call(place)?;
+        for dir in include_dirs.iter().filter(|dir| dir.root == *place.project) {
+            args.extend(["include", if dir.path.is_empty() { "." } else { dir.path.as_str() }, "", ""].map(Arg::from));
+        }
         let mut outputs = Vec::new();
         for source in sources {
             let kind = match classify_source(&source.path) {
@@ -68,18 +109,41 @@ impl Hipify {
             };
             let output = hip_path(&source.path);
             if !outputs.contains(&output) {
-                args.extend([
-                    Arg::from(kind),
-                    Arg::from(source.path.as_str()),
-                    Arg::from(source.clone()),
-                    Arg(vec![Piece::Own(output.clone())]),
-                ]);
+                args.extend(entry(kind, &source.path, source, &output));
                 outputs.push(output);
             }
         }
-        let program = lowering.program(Arc::<Path>::from(self.python.as_path()), self.python_identity.as_str(), args);
         let label = sources.iter().filter(|source| is_cuda(&source.path)).map(|source| source.path.as_str()).collect::<Vec<_>>().join(", ");
-        Ok(lowering.graph.add(Step {
+        self.step(place, label, args, outputs)
+    }
+
+    /// Adds the step that makes the headers of torch's build for ROCm of those of its build for CUDA, and gives it.
+    ///
+    /// # Errors
+    /// When the graph refuses a step.
+    pub(crate) fn convert_headers(&self, place: &mut ConversionPlace<'_>, headers: &HeaderFiles) -> Result<StepId, BackendError> {
+        let mut args = self.call(place)?;
+        let outputs: Vec<String> = headers.names.iter().map(|name| hip_path(name)).collect();
+        for (name, output) in headers.names.iter().zip(&outputs) {
+            let file = PathRef { path: format!("{}/{name}", headers.dir.path), ..headers.dir.clone() };
+            args.extend(entry("torch", name, &file, output));
+        }
+        self.step(place, "headers of torch".to_owned(), args, outputs)
+    }
+
+    /// The converter's call up to the files.
+    fn call(&self, place: &mut ConversionPlace<'_>) -> Result<Vec<Arg>, BackendError> {
+        place.graph.bind_root(self.root.clone(), self.binding.clone())?;
+        let driver = OutputRef { step: generate(place.graph, "hipify.py", DRIVER)?, name: "hipify.py".to_owned() };
+        let package = PathRef { root: self.root.clone(), path: self.package_dir.clone() };
+        let mut args: Vec<Arg> = ["-I", "-S", "-B"].map(Arg::from).to_vec();
+        args.extend([Arg::from(driver), Arg::from(package)]);
+        Ok(args)
+    }
+
+    fn step(&self, place: &mut ConversionPlace<'_>, label: String, args: Vec<Arg>, outputs: Vec<String>) -> Result<StepId, BackendError> {
+        let program = program(place.project, place.ambient, self.python.as_path(), self.python_identity.as_str(), args);
+        Ok(place.graph.add(Step {
             verb: "Converting",
             label,
             action: Action::Run(program),
@@ -89,6 +153,11 @@ impl Hipify {
             resource: ResourceClass::Cpu,
         })?)
     }
+}
+
+/// What the driver is told of a file.
+fn entry(kind: &str, name: &str, place: &PathRef, output: &str) -> [Arg; 4] {
+    [Arg::from(kind), Arg::from(name), Arg::from(place.clone()), Arg(vec![Piece::Own(output.to_owned())])]
 }
 
 #[cfg(test)]
@@ -103,5 +172,6 @@ mod tests {
         assert_eq!(hip_path("common/a.h"), "common/a_hip.h");
         assert_eq!(hip_path("my_cuda/a.cuh"), "my_hip/a.cuh");
         assert_eq!(hip_path("CUDA.h"), "HIP.h");
+        assert_eq!(hip_path("c10/cuda/impl/CUDAGuardImpl.h"), "c10/hip/impl/HIPGuardImpl.h");
     }
 }

@@ -22,8 +22,8 @@ mod toolkits;
 mod verify;
 
 pub use arch::{ArchRequest, ArchRequestError, Target, is_target};
-pub use backend::{RocmBackend, TORCH_STAND_INS};
-pub use hipify::{Hipify, hip_path};
+pub use backend::{RocmBackend, TORCH_STAND_INS, no_converter};
+pub use hipify::{ConversionPlace, Hipify, hip_path, own_hip, sources_to_convert};
 pub use toolkit::{RocmToolkit, ToolkitError};
 #[cfg(feature = "wheels")]
-pub use toolkits::RocmToolkits;
+pub use toolkits::{RocmToolkits, converter};

@@ -19,6 +19,7 @@ use kiln_backend::{
 
 use crate::arch::Target;
 use crate::device_libs::{self, DeviceLibs, layout_flag};
+use crate::hipify::hip_dir;
 use crate::toolkit::RocmToolkit;
 
 const OBJECT: &str = "unit.o";
@@ -101,6 +102,10 @@ impl Unit<'_> {
     /// The object of the host's half.
     fn host(&self, lowering: &mut Lowering<'_>, bundle: &OutputRef) -> Result<StepId, BackendError> {
         let mut args = self.arguments(lowering);
+        // Without an architecture, hipcc asks this machine's devices for theirs.
+        if let (Some(_), Some(target)) = (&self.toolkit.hipcc, self.targets.first()) {
+            args.push(Arg::text(format!("--offload-arch={target}")));
+        }
         args.extend(["--offload-host-only", "-Xclang", "-fcuda-include-gpubinary", "-Xclang"].map(Arg::from));
         args.push(Arg::from(bundle.clone()));
         self.compile(lowering, self.label, args, OBJECT, self.weight(PLAIN_HOST))
@@ -116,7 +121,7 @@ impl Unit<'_> {
     ) -> Result<StepId, BackendError> {
         args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
         args.extend([Arg::from("-c"), self.source_arg(lowering), Arg::from("-o"), Arg(vec![Piece::Own(output.to_owned())])]);
-        let program = lowering.program(self.toolkit.clang.as_path(), self.toolkit.identity.as_str(), args);
+        let program = lowering.program(self.toolkit.compiler(), self.toolkit.identity.as_str(), args);
         let program = Program { depfile: Some(DEPFILE.to_owned()), ..program };
         let program = unit_compiler(lowering, &[(FlagList::Host, &own_flags(self.component))], program)?;
         Ok(lowering.graph.add(Step {
@@ -182,11 +187,21 @@ impl Unit<'_> {
             args.extend([Arg::from("-iquote"), Arg(vec![Piece::OutputDir(output.step.clone())])]);
             args.extend([Arg::from("-iquote"), Arg::text(if dir.is_empty() { ".".to_owned() } else { format!("./{dir}") })]);
         }
-        args.extend(component.include_dirs.iter().map(|dir| include(lowering, dir)));
+        for dir in &component.include_dirs {
+            if let (UnitSource::Generated(output), true) = (self.source, dir.root == lowering.project) {
+                args.push(Arg::text("-I").with(Piece::OutputDir(output.step.clone())).and("/").and(hip_dir(&dir.path)));
+            }
+            args.push(include(lowering, dir));
+        }
         if let Some(step) = &profile.generated_headers {
             args.push(Arg::text("-I").with(Piece::OutputDir(step.clone())));
         }
         args.extend(profile.include_dirs.iter().map(|dir| with_scope(include(lowering, dir), Scope::Root(dir.root.clone()))));
+        for made in &profile.made_headers {
+            let scope = || Scope::Root(made.root.clone());
+            let dir = Arg(vec![Piece::OutputDir(made.step.clone())]);
+            args.extend([with_scope(Arg::from("-isystem"), scope()), with_scope(dir, scope())]);
+        }
         for dir in &profile.system_include_dirs {
             let scope = || Scope::Root(dir.root.clone());
             args.extend([with_scope(Arg::from("-isystem"), scope()), with_scope(Arg::from(dir.clone()), scope())]);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln_backend::discover::{Candidate, KitKind, clang_release, identity, of_this_machine};
+use kiln_backend::discover::{Candidate, KitKind, STARTER, clang_release, identity, of_this_machine};
 use kiln_backend::{LibraryExports, MajorMinor, NameSet, PathRef, RootBinding, RootKind, RootName, Version, elf};
 
 /// A ROCm: a HIP compiler with its headers, its device libraries and the names of its run time.
@@ -16,10 +16,12 @@ pub struct RocmToolkit {
     pub version: Version,
     /// What it was found by.
     pub origin: String,
-    /// The compiler, absolute.
+    /// The Clang that compiles, absolute.
     pub clang: PathBuf,
     /// Its release.
     pub clang_release: u64,
+    /// The `hipcc` that it is started through, absolute; none where it is called itself.
+    pub hipcc: Option<PathBuf>,
     /// Name of the root that its directories are relative to.
     pub root: RootName,
     /// Where that root lies, and how its files count.
@@ -75,8 +77,19 @@ impl ToolkitError {
 }
 
 impl RocmToolkit {
+    /// The program that units are compiled with.
+    pub fn compiler(&self) -> &Path {
+        self.hipcc.as_deref().unwrap_or(&self.clang)
+    }
+
+    /// What compiles, for people: `Clang 19`, `hipcc with Clang 15`.
+    pub fn compiler_name(&self) -> String {
+        let starter = if self.hipcc.is_some() { "hipcc with " } else { "" };
+        format!("{starter}Clang {}", self.clang_release)
+    }
+
     /// What this machine has in `environment` and its usual places, installations that lack something included; only what is in the
-    /// directory that `named` tells, if there is one, by the option's name.
+    /// directory that `named` tells, or around the compiler that it tells, if there is one, by the option's name.
     pub fn candidates(environment: &BTreeMap<String, String>, named: Option<(&str, &Path)>) -> Vec<Candidate> {
         of_this_machine(KitKind::Rocm, environment, named)
     }
@@ -129,6 +142,7 @@ impl RocmToolkit {
             origin: kit.origin.to_string(),
             clang,
             clang_release,
+            hipcc: kit.part(STARTER).map(Path::to_owned),
             include_dirs,
             device_libs: place(&libs)?,
             device_lib_names,

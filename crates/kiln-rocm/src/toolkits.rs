@@ -84,7 +84,7 @@ impl Toolkits for RocmToolkits {
         let release = wanted.compute.version().unwrap_or(MajorMinor::new(0, 0));
         let toolkit = toolkit(release, sources)?;
         let backend = RocmBackend::new(toolkit, wanted.arch.and_then(|list| list.parse().ok())).for_release(release);
-        if !has_cuda_sources(wanted.build) {
+        if !wanted.torch.cxx && !has_cuda_sources(wanted.build) {
             return Ok(Arc::new(backend));
         }
         Ok(Arc::new(match converter(wanted, sources)? {
@@ -143,7 +143,10 @@ fn described(kit: &Candidate) -> String {
 
 /// Torch's converter, and the first Python of the machine to run it; none without a Python. It is that of the torch that variants are
 /// built for, or of the catalog's newest one.
-fn converter(wanted: &Wanted<'_>, sources: &Sources<'_>) -> Result<Option<Hipify>, ProvideError> {
+///
+/// # Errors
+/// Those of a fetch.
+pub fn converter(wanted: &Wanted<'_>, sources: &Sources<'_>) -> Result<Option<Hipify>, ProvideError> {
     let Some(python) = pythons(&sources.view(), None).0.into_iter().next().map(|found| found.python) else { return Ok(None) };
     let Ok(bytes) = std::fs::read(&python) else { return Ok(None) };
     let python_identity = blake3::hash(&bytes).to_hex().to_string();

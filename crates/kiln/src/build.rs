@@ -1,5 +1,6 @@
 //! `kiln build`: from a project to variant directories.
 
+pub mod hipify;
 pub mod lint;
 mod load;
 mod packaging;

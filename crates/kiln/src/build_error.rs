@@ -178,6 +178,14 @@ pub enum BuildError {
         /// The cause.
         source: io::Error,
     },
+    /// A source, or what was made of it, cannot be read.
+    #[error("failed to read `{}` as text", path.display())]
+    ConvertedFile {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// What a killed build left in the output directory cannot be put right.
     #[error(transparent)]
     Recover(#[from] ReplaceError),
@@ -219,7 +227,7 @@ impl BuildError {
             Self::ReleaseFloor { .. } => "configuration",
             Self::Plan(error) => error.code(),
             Self::WorkDir(WorkDirError::Interrupted { .. }) | Self::Interrupted => "interrupted",
-            Self::WorkDir(_) | Self::WorkDirTaken { .. } | Self::LintPlace { .. } => "work-directory",
+            Self::WorkDir(_) | Self::WorkDirTaken { .. } | Self::LintPlace { .. } | Self::ConvertedFile { .. } => "work-directory",
             Self::LockFile(_) => "lock",
             Self::OutDirInside { .. } => "usage",
             Self::OutDir { .. }

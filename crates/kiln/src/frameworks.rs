@@ -165,6 +165,14 @@ impl Frameworks {
         }
     }
 
+    /// The torch that `selected` is compiled against; none where it is compiled against something else.
+    pub fn torch(&self, selected: &Selected) -> Option<&TorchToolchain> {
+        match FrameworkUse::of(selected)? {
+            FrameworkUse::Torch(release, compute) => self.torch.get(&(release, compute)),
+            FrameworkUse::TvmFfi(_) => None,
+        }
+    }
+
     /// The toolchain that `selected` is compiled against.
     pub fn provided(&self, selected: &Selected) -> Option<Provided<'_>> {
         match FrameworkUse::of(selected)? {

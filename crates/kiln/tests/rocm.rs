@@ -30,19 +30,26 @@ fn sandbox() -> Sandbox {
     Sandbox::new()
 }
 
-/// The example whose kernels for CUDA are those for AMD devices too.
-fn example(dir: &Path) -> PathBuf {
-    tree::copy_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-examples/rms-norm"), dir);
+/// An example whose kernels for CUDA are those for AMD devices too.
+fn example_called(name: &str, dir: &Path) -> PathBuf {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-examples");
+    tree::copy_sources(&examples.join(name), dir);
     // Torch's converter is fetched once, with the caller's way to the index.
     static FETCHED: OnceLock<()> = OnceLock::new();
     FETCHED.get_or_init(|| {
+        let scratch = tempfile::tempdir().unwrap();
+        tree::copy_sources(&examples.join("rms-norm"), scratch.path());
         let mut command = Command::new(kiln_program());
-        command.arg("build").args(ONLY).args(["--arch", "gfx90a"]).current_dir(dir).env("KILN_CACHE_DIR", shared_cache());
+        command.arg("build").args(ONLY).args(["--arch", "gfx90a"]).current_dir(scratch.path()).env("KILN_CACHE_DIR", shared_cache());
         let output = command.stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
-        fs::remove_dir_all(dir.join("build")).unwrap();
     });
     dir.to_owned()
+}
+
+/// The one within the stable ABI.
+fn example(dir: &Path) -> PathBuf {
+    example_called("rms-norm", dir)
 }
 
 /// A project whose only unit with device code is [`KERNEL`], which needs no torch.
@@ -80,6 +87,16 @@ fn archs(extension: &Path) -> Vec<String> {
     let metadata = fs::read_to_string(extension.with_file_name("metadata.json")).unwrap();
     let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
     metadata["backend"]["archs"].as_array().unwrap().iter().map(|arch| arch.as_str().unwrap().to_owned()).collect()
+}
+
+/// The names of the programs that compiled device code, each once, by the build's record.
+fn programs(dir: &Path) -> Vec<String> {
+    let record: serde_json::Value = serde_json::from_str(&fs::read_to_string(dir.join("build/kiln-build.json")).unwrap()).unwrap();
+    let steps = record["variants"].as_object().unwrap().values().flat_map(|variant| variant["steps"].as_array().unwrap());
+    let device = steps.filter(|step| step["args"].as_array().unwrap().iter().any(|arg| arg == "hip"));
+    let mut names: Vec<String> = device.map(|step| step["program"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect();
+    names.dedup();
+    names
 }
 
 /// The labels of the steps that a build ran, in order, by their verb.
@@ -145,6 +162,77 @@ fn an_authors_own_hip_source_is_taken_as_it_is() {
     assert_eq!(archs(&extension(&dir)), ["gfx90a", "gfx1030"]);
 }
 
+/// A source that includes headers through include directories, one of which includes the other, and a source that has no counterpart.
+fn with_headers() -> ProjectBuilder {
+    let unit = "#include \"x.cuh\"\n#include <cuda_runtime.h>\n\
+        __global__ void k(int *p) { *p = 1; }\nvoid tiny_go(int *p, float *) { k<<<1, 1, 0, stream()>>>(p); }\n";
+    ProjectBuilder::new()
+        .for_backend("rocm")
+        .torch("stable-abi = { rocm = \"2.11\" }")
+        .file("gpu_cuda/k.cu", &format!("{unit}{}", kept("(tiny_go(nullptr, nullptr), 0)")))
+        .file("a_cuda/x.cuh", "#pragma once\n#include \"../b/y.cuh\"\ninline cudaStream_t stream() { return none; }\n")
+        .file("b/y.cuh", "#pragma once\n#include <cuda_runtime.h>\nstatic cudaStream_t none = nullptr;\n")
+        .file("b/plain.h", "#pragma once\n")
+        .component(
+            "rocm",
+            "k",
+            &[],
+            &["gpu_cuda/k.cu", "a_cuda/x.cuh", "b/y.cuh", "b/plain.h"],
+            "include = [\"a_cuda\", \"b\"]\nrocm-archs = [\"gfx90a\"]",
+        )
+}
+
+#[test]
+fn headers_are_converted_wherever_they_are_included_from() {
+    let sandbox = sandbox();
+    example(&sandbox.path("fetched"));
+    let dir = with_headers().write(&sandbox.path("headers"));
+    let converted = ["gpu_cuda/k.cu"];
+    assert_eq!(ran(&build(&sandbox, &dir, &[]), "Converting"), converted);
+    assert_eq!(code(&extension(&dir)), (vec!["gfx90a".to_owned()], vec!["_Z1kPi".to_owned()]));
+    // A header is converted again when it has changed, and nothing is when a file is only written again.
+    let header = dir.join("b/y.cuh");
+    let text = fs::read_to_string(&header).unwrap();
+    fs::write(&header, &text).unwrap();
+    assert_eq!(ran(&build(&sandbox, &dir, &[]), "Converting"), [const { String::new() }; 0]);
+    fs::write(&header, format!("{text}static cudaStream_t more = nullptr;\n")).unwrap();
+    let edited = build(&sandbox, &dir, &[]);
+    assert_eq!(ran(&edited, "Converting"), converted);
+    assert!(ran(&edited, "Compiling").iter().any(|label| label == "gpu_cuda/k.cu (gfx90a)"), "{}", edited.stdout);
+}
+
+#[test]
+fn what_is_converted_can_be_looked_at() {
+    let sandbox = sandbox();
+    example(&sandbox.path("fetched"));
+    let dir = with_headers().write(&sandbox.path("headers"));
+    let before = tree::files(&dir);
+    let shown = |args: &[&str]| sandbox.run(&dir, &[&["hipify"], args].concat());
+    let listed = shown(&["--torch", "2.13"]);
+    assert_eq!(
+        listed.stdout,
+        "[kernel.k]\n  converted  gpu_cuda/k.cu -> gpu_hip/k.hip, 4 new lines\n  converted  a_cuda/x.cuh -> a_hip/x.cuh, 3 new lines\n  \
+         converted  b/y.cuh -> b/y_hip.cuh, 3 new lines\n  same       b/plain.h\n",
+        "{}",
+        listed.stderr
+    );
+    let diff = shown(&["--torch", "2.13", "--diff"]).stdout;
+    for part in ["--- b/y.cuh\n+++ b/y_hip.cuh\n", "-static cudaStream_t none = nullptr;\n", "+static hipStream_t none = nullptr;\n"] {
+        assert!(diff.contains(part), "{part}: {diff}");
+    }
+    let mut after = tree::files(&dir);
+    after.retain(|name, _| !name.starts_with(".kiln/"));
+    assert_eq!(after, before, "the project is as it was");
+    // A build takes what was shown.
+    assert_eq!(ran(&build(&sandbox, &dir, &[]), "Converting"), [const { String::new() }; 0]);
+
+    let plain = project("").write(&sandbox.path("plain"));
+    assert_eq!(sandbox.run(&plain, &["hipify"]).stdout, "[kernel.k]\n  left       gpu/k.hip\n");
+    let json: serde_json::Value = serde_json::from_str(&shown(&["--torch", "2.13", "--format", "json"]).stdout).unwrap();
+    assert_eq!((&json["sources"][2]["became"], &json["sources"][2]["name"]), (&"converted".into(), &"b/y_hip.cuh".into()));
+    assert_eq!(shown(&["--torch", "x"]).code, Some(2));
+}
+
 #[test]
 fn development_compiles_for_families_and_settings() {
     let sandbox = sandbox();
@@ -175,6 +263,87 @@ fn a_kernel_for_tvm_ffi_needs_the_run_time_of_its_rocm() {
     let needed = elf::dynamic(&fs::read(&extension).unwrap()).unwrap().needed;
     assert!(needed.iter().any(|needed| needed == "libamdhip64.so.7"), "{needed:?}");
     assert!(!needed.iter().any(|needed| needed.starts_with("libtorch")), "{needed:?}");
+}
+
+/// Torch's headers for HIP are made of those for CUDA. Its libraries for AMD devices are on no index: what an extension needs of them is
+/// linked by the names that those for CUDA have.
+#[test]
+fn units_under_torchs_own_abi_compile() {
+    let sandbox = sandbox();
+    let dir = example_called("relu", &sandbox.path("relu"));
+    let only = ["--arch", "gfx90a,gfx1100"];
+    let run = build(&sandbox, &dir, &only);
+    assert_eq!(ran(&run, "Converting"), ["headers of torch", "relu_cuda/relu_cuda.cu"]);
+    let extension = extension(&dir);
+    assert!(extension.parent().unwrap().ends_with("torch213-cxx11-rocm71-x86_64-linux"), "{}", extension.display());
+    let (targets, kernels) = code(&extension);
+    assert_eq!((targets, kernels.len()), (["gfx90a", "gfx1100"].map(str::to_owned).to_vec(), 8), "two kernels for four types");
+    let needed = elf::dynamic(&fs::read(&extension).unwrap()).unwrap().needed;
+    for library in ["libamdhip64.so.7", "libc10_hip.so", "libtorch_cpu.so"] {
+        assert!(needed.iter().any(|needed| needed == library), "{library}: {needed:?}");
+    }
+    assert!(!needed.iter().any(|needed| needed.contains("cuda")), "{needed:?}");
+    // That is what is said to be proven: without those libraries nobody knows whether it would load.
+    let record: serde_json::Value = serde_json::from_str(&fs::read_to_string(dir.join("build/kiln-build.json")).unwrap()).unwrap();
+    let proven = &record["variants"]["torch213-cxx11-rocm71-x86_64-linux"]["proven"];
+    assert_eq!(proven["stage"], "compiled", "{proven}");
+
+    // The headers are made once; an edit of the source does not make them again.
+    let source = dir.join("relu_cuda/relu_cuda.cu");
+    fs::write(&source, fs::read_to_string(&source).unwrap().replace("kThreads = 256", "kThreads = 128")).unwrap();
+    assert_eq!(ran(&build(&sandbox, &dir, &only), "Converting"), ["relu_cuda/relu_cuda.cu"]);
+}
+
+/// No device is here, and Debian's run time is of another release: by the name that the extension asks for, it loads all the same.
+#[test]
+fn a_kernel_for_tvm_ffi_loads_and_refuses_what_is_not_on_its_device() {
+    let sandbox = sandbox();
+    let run_time = sandbox.path("run-time");
+    fs::create_dir(&run_time).unwrap();
+    std::os::unix::fs::symlink("/usr/lib/x86_64-linux-gnu/libamdhip64.so.5", run_time.join("libamdhip64.so.7")).unwrap();
+    for (name, function, said) in [
+        ("rms-norm-tvm-ffi", "rms_norm_forward", "rms_norm_forward: expected `input` on a ROCm device"),
+        ("relu-tvm-ffi", "relu", "relu: expected tensors on a ROCm device"),
+    ] {
+        let dir = example_called(name, &sandbox.path(name));
+        sandbox.build(&dir, &["--backend", "rocm", "--rocm-from", "/usr", "--arch", "gfx90a,gfx1201"]);
+        let extension = extension(&dir);
+        assert_eq!(code(&extension).0, ["gfx90a", "gfx1201"]);
+        let environments = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-env");
+        for tvm_ffi in ["tvm-ffi-oldest", "tvm-ffi-newest"] {
+            let mut python = Command::new(environments.join("base/bin/python"));
+            python.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/refused.py")).arg(&extension).arg(function);
+            python.env("PYTHONPATH", environments.join(tvm_ffi)).env("LD_LIBRARY_PATH", &run_time);
+            let run = Run::of(&mut python);
+            assert_eq!((run.code, run.stdout.trim()), (Some(0), format!("ValueError: {said}").as_str()), "{tvm_ffi}: {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_compiler_may_be_named_and_hipcc_is_one() {
+    let sandbox = sandbox();
+    let dir = example(&sandbox.path("rms-norm"));
+    let by = |compiler: &str| ["--backend", "rocm", "--rocm-from", compiler, "--torch", "2.13", "--arch", "gfx90a"].map(str::to_owned);
+    let run = |compiler: &str| sandbox.build(&dir, &by(compiler).iter().map(String::as_str).collect::<Vec<_>>());
+    // What is inside is what Clang of another release makes of the same plan.
+    let inside = ["/usr/bin/hipcc", "/usr/bin/clang++-15", "/usr"].map(|compiler| {
+        let run = run(compiler);
+        let compiled: Vec<String> = ran(&run, "Compiling").into_iter().filter(|label| label.contains(".cu")).collect();
+        assert_eq!(compiled, ["rms_norm_cuda/rms_norm_cuda.cu (gfx90a)", "rms_norm_cuda/rms_norm_cuda.cu"]);
+        let check = sandbox.run(&dir, &["check"]);
+        assert_eq!(check.code, Some(0), "{}", check.stderr);
+        (code(&extension(&dir)), archs(&extension(&dir)), programs(&dir))
+    });
+    let [hipcc, clang_15, newest] = &inside;
+    assert_eq!((hipcc.0.0.as_slice(), hipcc.1.as_slice()), (["gfx90a".to_owned()].as_slice(), ["gfx90a".to_owned()].as_slice()));
+    assert_eq!((&hipcc.0, &clang_15.0), (&clang_15.0, &newest.0));
+    assert_eq!([&hipcc.2, &clang_15.2, &newest.2], [&["hipcc"], &["clang++-15"], &["clang++-19"]]);
+
+    let all = ["--backend", "rocm", "--rocm-from", "/usr/bin/hipcc", "--torch", "2.13", "--arch", "gfx942"];
+    assert!(fails(&sandbox, &dir, &all).contains("Clang 15 does not compile for gfx942"));
+    let other = ["--backend", "rocm", "--rocm-from", "/usr/bin/g++"];
+    assert!(fails(&sandbox, &dir, &other).starts_with("error[no-rocm]: there is no ROCm in `/usr/bin/g++`"));
 }
 
 #[test]

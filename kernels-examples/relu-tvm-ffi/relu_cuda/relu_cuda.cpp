@@ -1,9 +1,8 @@
 #include "relu.h"
 #include "relu_kernel.h"
+#include "runtime.h"
 
-#include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/extra/cuda/device_guard.h>
 
 namespace {
 
@@ -25,10 +24,10 @@ void mask(TensorView kept, TensorView tested, TensorView to) {
     return;
   }
   const DLDevice device = to.device();
-  const tvm::ffi::CUDADeviceGuard guard(device.device_id);
+  const DeviceGuard guard(device.device_id);
   // The stream that the caller works on just now.
-  auto *stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-  TVM_FFI_CHECK_CUDA_ERROR(relu_kernel::mask(type_of(to.dtype()), data(kept), data(tested), data(to), count, stream));
+  void *stream = TVMFFIEnvGetStream(device.device_type, device.device_id);
+  check(relu_kernel::mask(type_of(to.dtype()), data(kept), data(tested), data(to), count, stream));
 }
 
 } // namespace

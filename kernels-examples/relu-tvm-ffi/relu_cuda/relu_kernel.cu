@@ -1,12 +1,24 @@
 #include "relu_kernel.h"
 
+#if defined(ROCM_KERNEL)
+#include <hip/hip_bfloat16.h>
+#else
 #include <cuda_bf16.h>
+#endif
 #include <cuda_fp16.h>
+#include <cuda_runtime.h>
 
 #include <algorithm>
 #include <type_traits>
 
 namespace {
+
+// The type that every release of the run time has.
+#if defined(ROCM_KERNEL)
+using bfloat16_t = hip_bfloat16;
+#else
+using bfloat16_t = __nv_bfloat16;
+#endif
 
 constexpr int kThreads = 256;
 constexpr int64_t kMostBlocks = 65535;
@@ -38,7 +50,8 @@ cudaError_t launch(const void *kept, const void *tested, void *to, int64_t count
 
 namespace relu_kernel {
 
-cudaError_t mask(Type type, const void *kept, const void *tested, void *to, int64_t count, cudaStream_t stream) {
+int mask(Type type, const void *kept, const void *tested, void *to, int64_t count, void *on) {
+  auto *stream = static_cast<cudaStream_t>(on);
   switch (type) {
   case Type::kFloat:
     return launch<float>(kept, tested, to, count, stream);
@@ -47,7 +60,7 @@ cudaError_t mask(Type type, const void *kept, const void *tested, void *to, int6
   case Type::kHalf:
     return launch<__half>(kept, tested, to, count, stream);
   case Type::kBFloat16:
-    return launch<__nv_bfloat16>(kept, tested, to, count, stream);
+    return launch<bfloat16_t>(kept, tested, to, count, stream);
   }
   return cudaErrorInvalidValue;
 }

@@ -14,6 +14,9 @@ using tvm::ffi::TensorView;
 #if defined(CUDA_KERNEL)
 constexpr DLDeviceType kDevice = kDLCUDA;
 constexpr const char *kDeviceName = "CUDA";
+#elif defined(ROCM_KERNEL)
+constexpr DLDeviceType kDevice = kDLROCM;
+constexpr const char *kDeviceName = "ROCm";
 #else
 constexpr DLDeviceType kDevice = kDLCPU;
 constexpr const char *kDeviceName = "CPU";

@@ -16,7 +16,8 @@ TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CPU, ops) {
 }
 #endif
 
-#if defined(CUDA_KERNEL)
+// Torch calls AMD's devices CUDA too.
+#if defined(CUDA_KERNEL) || defined(ROCM_KERNEL)
 TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CUDA, ops) {
   ops.impl("relu", &relu);
   ops.impl("relu_backward", &relu_backward);

@@ -1,9 +1,8 @@
 #include "rms_norm.h"
 #include "rms_norm_kernel.h"
+#include "runtime.h"
 
-#include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/extra/cuda/device_guard.h>
 
 namespace {
 
@@ -26,9 +25,7 @@ Shape shape_of(Rows rows, const char *op) {
 }
 
 // The stream that the caller works on just now.
-cudaStream_t current_stream(DLDevice device) {
-  return static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-}
+void *current_stream(DLDevice device) { return TVMFFIEnvGetStream(device.device_type, device.device_id); }
 
 } // namespace
 
@@ -36,18 +33,18 @@ namespace rms_norm_device {
 
 void forward(Rows rows, TensorView input, TensorView weight, TensorView output, TensorView rstd, float eps) {
   const Shape shape = shape_of(rows, "rms_norm_forward");
-  const tvm::ffi::CUDADeviceGuard guard(input.device().device_id);
+  const DeviceGuard guard(input.device().device_id);
   const rms_norm_kernel::Forward tensors{data<void>(input), data<void>(weight), data<void>(output), data<float>(rstd), eps};
-  TVM_FFI_CHECK_CUDA_ERROR(rms_norm_kernel::forward(type_of(input.dtype()), shape, tensors, current_stream(input.device())));
+  check(rms_norm_kernel::forward(type_of(input.dtype()), shape, tensors, current_stream(input.device())));
 }
 
 void backward(Rows rows, TensorView grad_output, TensorView input, TensorView weight, TensorView rstd, TensorView grad_input,
               TensorView grad_weight) {
   const Shape shape = shape_of(rows, "rms_norm_backward");
-  const tvm::ffi::CUDADeviceGuard guard(input.device().device_id);
+  const DeviceGuard guard(input.device().device_id);
   const rms_norm_kernel::Backward tensors{data<void>(grad_output), data<void>(input),      data<void>(weight),
                                           data<float>(rstd),       data<void>(grad_input), data<void>(grad_weight)};
-  TVM_FFI_CHECK_CUDA_ERROR(rms_norm_kernel::backward(type_of(input.dtype()), shape, tensors, current_stream(input.device())));
+  check(rms_norm_kernel::backward(type_of(input.dtype()), shape, tensors, current_stream(input.device())));
 }
 
 } // namespace rms_norm_device

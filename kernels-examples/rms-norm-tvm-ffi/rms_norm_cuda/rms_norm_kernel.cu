@@ -1,11 +1,23 @@
 #include "rms_norm_kernel.h"
 
+#if defined(ROCM_KERNEL)
+#include <hip/hip_bfloat16.h>
+#else
 #include <cuda_bf16.h>
+#endif
 #include <cuda_fp16.h>
+#include <cuda_runtime.h>
 
 namespace {
 
 using namespace rms_norm_kernel;
+
+// The type that every release of the run time has.
+#if defined(ROCM_KERNEL)
+using bfloat16_t = hip_bfloat16;
+#else
+using bfloat16_t = __nv_bfloat16;
+#endif
 
 constexpr int kWarp = 32;
 constexpr int kThreads = 256;
@@ -16,7 +28,11 @@ constexpr int kTileRows = kThreads / kTileColumns;
 // The sum of `value` over the block, for every thread. `partial` holds a float for each warp.
 __device__ float block_sum(float value, float *partial) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+#if defined(ROCM_KERNEL)
+    value += __shfl_xor(value, offset, kWarp);
+#else
     value += __shfl_xor_sync(0xffffffffu, value, offset);
+#endif
   }
   if (threadIdx.x % kWarp == 0) {
     partial[threadIdx.x / kWarp] = value;
@@ -104,7 +120,7 @@ template <typename Body> cudaError_t with_scalar_type(Type type, Body body) {
   case Type::kHalf:
     return body(__half{});
   case Type::kBFloat16:
-    return body(__nv_bfloat16{});
+    return body(bfloat16_t{});
   }
   return cudaErrorInvalidValue;
 }
@@ -113,7 +129,8 @@ template <typename Body> cudaError_t with_scalar_type(Type type, Body body) {
 
 namespace rms_norm_kernel {
 
-cudaError_t forward(Type type, Shape shape, const Forward &tensors, cudaStream_t stream) {
+int forward(Type type, Shape shape, const Forward &tensors, void *on) {
+  auto *stream = static_cast<cudaStream_t>(on);
   return with_scalar_type(type, [&](auto tag) {
     using scalar_t = decltype(tag);
     forward_kernel<scalar_t><<<static_cast<unsigned>(shape.rows), kThreads, 0, stream>>>(
@@ -123,7 +140,8 @@ cudaError_t forward(Type type, Shape shape, const Forward &tensors, cudaStream_t
   });
 }
 
-cudaError_t backward(Type type, Shape shape, const Backward &tensors, cudaStream_t stream) {
+int backward(Type type, Shape shape, const Backward &tensors, void *on) {
+  auto *stream = static_cast<cudaStream_t>(on);
   return with_scalar_type(type, [&](auto tag) {
     using scalar_t = decltype(tag);
     const auto *g = static_cast<const scalar_t *>(tensors.grad_output);

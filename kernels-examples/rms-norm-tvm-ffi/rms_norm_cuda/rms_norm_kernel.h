@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
-// Device code knows nothing of tvm-ffi: nvcc reads its headers once for each architecture.
+// Device code knows nothing of tvm-ffi: its compiler would read those headers once for each architecture. No type of CUDA's is here,
+// since what includes this for HIP is not converted.
 namespace rms_norm_kernel {
 
 enum class Type { kFloat, kHalf, kBFloat16 };
@@ -28,7 +27,8 @@ struct Backward {
   void *grad_input, *grad_weight;
 };
 
-cudaError_t forward(Type type, Shape shape, const Forward &tensors, cudaStream_t stream);
-cudaError_t backward(Type type, Shape shape, const Backward &tensors, cudaStream_t stream);
+// Both return what the run time says of their launches.
+int forward(Type type, Shape shape, const Forward &tensors, void *stream);
+int backward(Type type, Shape shape, const Backward &tensors, void *stream);
 
 } // namespace rms_norm_kernel

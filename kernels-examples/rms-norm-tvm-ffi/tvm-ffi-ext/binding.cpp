@@ -15,6 +15,9 @@ using tvm::ffi::TensorView;
 #if defined(CUDA_KERNEL)
 constexpr DLDeviceType kDevice = kDLCUDA;
 constexpr const char *kDeviceName = "CUDA";
+#elif defined(ROCM_KERNEL)
+constexpr DLDeviceType kDevice = kDLROCM;
+constexpr const char *kDeviceName = "ROCm";
 #elif defined(XPU_KERNEL)
 constexpr DLDeviceType kDevice = kDLOneAPI;
 constexpr const char *kDeviceName = "SYCL";

@@ -9,6 +9,7 @@ use kiln_format::Version;
 
 use super::files;
 use super::kits::{KitKind, Names, Part, Place, Table};
+use super::named;
 use super::packages::Need;
 use super::versions;
 use super::view::{View, real};
@@ -137,12 +138,12 @@ impl Findings {
 }
 
 /// What this machine has of one kind in `environment` and its usual places, kits that lack something included; only what is in the
-/// directory that `named` tells, if there is one, by the option's name.
+/// directory that `named` tells, or around the compiler that it tells, if there is one, by the option's name.
 pub fn of_this_machine(kind: KitKind, environment: &BTreeMap<String, String>, named: Option<(&str, &Path)>) -> Vec<Candidate> {
     let view = View { root: Path::new("/"), environment, os: std::env::consts::OS, cpu: std::env::consts::ARCH };
     let mut found = find(kind, &view, named).candidates;
     if let Some((_, dir)) = named {
-        found.retain(|kit| kit.root == dir);
+        found.retain(|kit| kit.root == dir || (dir.is_file() && matches!(kit.origin, Origin::Option(_))));
     }
     found
 }
@@ -161,7 +162,11 @@ pub fn find(kind: KitKind, view: &View<'_>, named: Option<(&str, &Path)>) -> Fin
         return search.found;
     }
     if let Some((option, dir)) = named {
-        search.directory(Origin::Option(option.to_owned()), &dir.display().to_string(), dir.to_owned());
+        let origin = Origin::Option(option.to_owned());
+        match dir.is_file() && named::stands_for(kind, dir) {
+            true => search.compiler(origin, dir),
+            false => search.directory(origin, &dir.display().to_string(), dir.to_owned()),
+        }
     }
     for (variable, names) in table.variables {
         search.looked(variable);
@@ -253,6 +258,18 @@ impl Search<'_> {
         let best = roots.into_iter().flatten().map(|root| (self.parts(&root).1.len(), root)).min_by_key(|(lacks, _)| *lacks);
         if let Some((_, root)) = best {
             self.candidate(origin, root);
+        }
+    }
+
+    /// The kit that a compiler is a part of, used with this compiler.
+    fn compiler(&mut self, origin: Origin, program: &Path) {
+        let lacking = |root: &PathBuf| self.parts(root).1.iter().filter(|lack| lack.must).count();
+        let Some(root) = named::homes(program).into_iter().min_by_key(lacking) else { return };
+        let value = program.display().to_string();
+        if !self.candidate(origin.clone(), root) {
+            self.pass(origin, &value, format!("is no part of a {}", self.found.kind));
+        } else if let Some(kit) = self.found.candidates.last_mut() {
+            named::take(kit, program);
         }
     }
 

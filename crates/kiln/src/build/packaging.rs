@@ -14,6 +14,7 @@ use super::{Prepared, Services, load, records};
 use crate::build_error::Report;
 use crate::check::{self, BuiltVariant, FrameworkNames, Remark, check_built};
 use crate::event::Event;
+use crate::matrix::{Kind, Selected};
 use crate::package::{self, Contents, PackageError, Placed};
 use crate::plan::PlannedVariant;
 use crate::record::Stage;
@@ -44,7 +45,11 @@ pub(super) fn package_variant(
         package::metadata(build, selected.backend, selected.kind, &variant.ops_id, &variant.archs, provenance).map_err(package_error)?;
     let digest = contents.digest().map_err(package_error)?;
     let loads = prepared.runtime.is_some() && load::is_loadable(selected, &prepared.options, services);
-    let stage = if loads { Stage::Loaded } else { Stage::Linked };
+    let stage = match loads {
+        true => Stage::Loaded,
+        false if is_linked_by_other_names(prepared, selected) => Stage::Compiled,
+        false => Stage::Linked,
+    };
     let looked = Looked::at(prepared, services, variant, outcome);
     let key = unobjected::key(&looked, services, &digest, &metadata, loads);
     if key.as_ref().is_some_and(|key| unobjected.has(&name, key)) {
@@ -61,6 +66,15 @@ pub(super) fn package_variant(
         unobjected.note(&name, &key);
     }
     Ok((placed, stage))
+}
+
+/// Whether libraries of another build of torch gave the names that a variant under torch's C++ ABI is linked by: what its own build has
+/// was not seen. Under the stable ABI the names are the same for all.
+fn is_linked_by_other_names(prepared: &Prepared<'_>, selected: &Selected) -> bool {
+    let backend = selected.row.as_ref().and_then(|row| prepared.backends.get(row.compute));
+    let (Some(torch), Some(backend)) = (prepared.frameworks.torch(selected), backend) else { return false };
+    let has = |soname: &str| torch.exports.iter().any(|library| library.soname == soname);
+    selected.kind == Kind::Torch && backend.framework_part().torch.stand_ins.iter().any(|(own, _)| !has(own))
 }
 
 /// Whether the device code in a linked extension is what was planned.

@@ -68,6 +68,9 @@ pub(super) fn variant(
             ToolchainRecord { provider, version, identity, licenses: licenses(terms), wheel, stands_in_for, instead_of: None },
         );
     }
+    if let Some(compiler) = prepared.backend(selected).and_then(Backend::device_compiler) {
+        by = format!("{compiler}, {by}");
+    }
     if let Some(toolkit) = prepared.backend(selected).and_then(Backend::record) {
         if let Some(compiler) = toolkit.compiles_all {
             by = compiler;

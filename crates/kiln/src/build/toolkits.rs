@@ -92,7 +92,7 @@ fn of_each<'s>(
 }
 
 /// Where the packages are of the Python whose torch is used.
-fn installed_torch(torch: &TorchSource) -> Option<&std::path::Path> {
+pub(super) fn installed_torch(torch: &TorchSource) -> Option<&std::path::Path> {
     match torch {
         TorchSource::System(toolchain) => match &toolchain.provider {
             Provider::System { site_packages, .. } => Some(site_packages),

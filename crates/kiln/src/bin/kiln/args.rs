@@ -96,6 +96,10 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Recompute the digests of built variants and rewrite their `metadata.json`
     Hash(Hash),
+    /// Show what torch's converter makes of the CUDA sources of ROCm kernels
+    ///
+    /// It is what a build compiles, and it is kept for the next one. No ROCm is needed, and the project is not written to.
+    Hipify(Hipify),
     /// Measure what headers of torch cost each unit, and what including less of them would save
     ///
     /// Units are compiled several times, one after the other, with the flags of a build; a unit of device code for one of its
@@ -216,7 +220,7 @@ pub(crate) struct Build {
 }
 
 /// What of the system is to be used.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct System {
     /// Take torch from this Python instead of a wheel
     #[arg(long, value_name = "PYTHON")]
@@ -227,8 +231,8 @@ pub(crate) struct System {
     /// Take the CUDA toolkit from this directory instead of wheels
     #[arg(long, value_name = "DIR")]
     pub(crate) cuda_from: Option<PathBuf>,
-    /// Take ROCm from this directory, whatever release variants are for
-    #[arg(long, value_name = "DIR")]
+    /// Take ROCm from this directory, or compile with this `hipcc` or `clang++` of one, whatever release variants are for
+    #[arg(long, value_name = "DIR|PROGRAM")]
     pub(crate) rocm_from: Option<PathBuf>,
 }
 
@@ -438,6 +442,25 @@ pub(crate) struct Hash {
     /// Rewrite signed metadata too, which breaks the signature
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// `kiln hipify`.
+#[derive(Debug, Args)]
+pub(crate) struct Hipify {
+    #[command(flatten)]
+    pub(crate) project: Project,
+    /// Show each change as a unified diff
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) diff: bool,
+    /// Release of torch whose converter is asked [default: the newest that ROCm kernels are built with]
+    #[arg(long, value_name = "VERSION", conflicts_with = "torch_from")]
+    pub(crate) torch: Option<String>,
+    /// Take the converter from the torch of this Python instead of a wheel
+    #[arg(long, value_name = "PYTHON")]
+    pub(crate) torch_from: Option<PathBuf>,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
+    pub(crate) format: ReportFormat,
 }
 
 /// `kiln lint`.

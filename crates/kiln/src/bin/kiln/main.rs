@@ -73,6 +73,7 @@ fn run(cli: Cli, environment: &Environment, printer: &Printer) -> Result<Exit, F
         Command::CheckConfig(args) => commands::check_config::run(&args, &settings, printer),
         Command::Doctor(args) => commands::doctor::run(&args, &settings, printer),
         Command::Hash(args) => commands::hash::run(&args, printer),
+        Command::Hipify(args) => commands::hipify::run(&args, &settings, printer),
         Command::Lint(args) => commands::lint::run(&args, &settings, printer),
         Command::ListVariants(args) => commands::variants::list(&args, &settings, printer),
         Command::Matrix(args) => commands::variants::matrix(&args, &settings, printer),

@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod check_config;
 pub(crate) mod doctor;
 pub(crate) mod hash;
+pub(crate) mod hipify;
 pub(crate) mod lint;
 pub(crate) mod toolchain;
 pub(crate) mod update_build;
