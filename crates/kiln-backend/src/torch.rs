@@ -61,7 +61,8 @@ impl Framework for TorchFramework {
         let mut defines = vec![part.define.to_owned()];
         defines.extend(part.torch.defines.iter().cloned());
         if !component.uses_framework {
-            return Ok(CompileProfile { cxx_std: PLAIN_CXX_STD, defines, generated_headers, ..CompileProfile::default() });
+            let ops_id = self.ops_id.clone();
+            return Ok(CompileProfile { cxx_std: PLAIN_CXX_STD, defines, generated_headers, ops_id, ..CompileProfile::default() });
         }
         self.check_cxx_level(component)?;
         defines.extend(part.torch.package_defines.iter().cloned());
@@ -75,6 +76,8 @@ impl Framework for TorchFramework {
             defines,
             scoped_defines: vec![format!("TORCH_EXTENSION_NAME={}", self.ops_id), format!("{}_EXPORTS", self.ops_id)],
             generated_headers,
+            backend_headers: None,
+            ops_id: self.ops_id.clone(),
             include_dirs: Vec::new(),
             system_include_dirs: self.toolchain.include_dirs.clone(),
             mapped_roots: vec![(self.toolchain.root.clone(), "torch".to_owned())],

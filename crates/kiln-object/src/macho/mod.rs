@@ -5,6 +5,7 @@
 
 mod image;
 mod relocatable;
+pub mod tbd;
 
 use crate::Error;
 use crate::elf::Machine;
