@@ -24,8 +24,9 @@ pub struct CompileProfile {
     pub scoped_defines: Vec<String>,
     /// The step whose output directory holds the generated headers.
     pub generated_headers: Option<StepId>,
-    /// The step whose output directory holds what the backend generates for this extension.
-    pub backend_headers: Option<StepId>,
+    /// The step whose output directory holds what the backend generates for this extension, and the name that every unit mentions which
+    /// includes it: without effect on the others.
+    pub backend_headers: Option<(StepId, &'static str)>,
     /// The ops id of the extension. What depends on it must have a scope.
     pub ops_id: String,
     /// Flags of the device compiler that the framework's package adds, in order.
@@ -166,8 +167,12 @@ impl Alike {
             scoped_by(scoped, Arg::text("-D").and(define.as_str()), || Scope::Word(name.into()))
         }));
         args.extend(component.include_dirs.iter().map(|dir| Arg::text("-I").with(Piece::Path(dir.clone()))));
-        for step in profile.generated_headers.iter().chain(&profile.backend_headers) {
+        if let Some(step) = &profile.generated_headers {
             args.push(Arg::text("-I").with(Piece::OutputDir(step.clone())));
+        }
+        if let Some((step, word)) = &profile.backend_headers {
+            let dir = Arg::text("-I").with(Piece::OutputDir(step.clone()));
+            args.push(scoped_by(scoped, dir, || Scope::Word((*word).into())));
         }
         for dir in &profile.include_dirs {
             args.push(scoped_by(scoped, Arg::text("-I").with(Piece::Path(dir.clone())), || Scope::Root(dir.root.clone())));

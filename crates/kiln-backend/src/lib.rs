@@ -30,8 +30,8 @@ pub use host::FittingHost;
 pub use kiln_format::build::KernelOptions;
 pub use kiln_format::{BackendName, CudaCapability, CudaSuffix, MajorMinor, Span, Spanned, Version};
 pub use kiln_graph::{
-    Action, Arg, Args, Builtin, BuiltinContext, BuiltinError, Call, Graph, Input, Interrupt, OutputRef, PathRef, Piece, Program, ResourceClass,
-    RootBinding, RootKind, RootName, Scope, Step, StepId, Weight, write_file,
+    Action, Arg, Args, Builtin, BuiltinContext, BuiltinError, Call, Graph, Input, Interrupt, OutputRef, PathRef, Piece, Program,
+    ResourceClass, RootBinding, RootKind, RootName, Scope, Step, StepId, Weight, write_file,
 };
 pub use kiln_object::elf::Machine;
 pub use kiln_object::{Error as ObjectError, archive, elf, fatbin, macho, offload};

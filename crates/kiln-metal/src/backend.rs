@@ -48,6 +48,9 @@ const FRAMEWORKS: [(&str, &[&str]); 2] = [
     ),
 ];
 
+/// The define by which sources include the header: nobody can write its name.
+const HEADER_DEFINE: &str = "EMBEDDED_METALLIB_HEADER";
+
 /// The frameworks that an extension may need.
 pub fn frameworks() -> Vec<LibraryExports> {
     let library = |(name, beginnings): (&str, &'static [&'static str])| LibraryExports {
@@ -111,9 +114,9 @@ impl Backend for MetalBackend {
         let mut profile = profile.clone();
         if let Some(header) = embed(lowering, &self.toolkit, &self.settings, &self.shaders, &profile.ops_id)? {
             let (name, namespace) = (header::name(&profile.ops_id), header::namespace(&profile.ops_id));
-            profile.scoped_defines.push(format!("EMBEDDED_METALLIB_HEADER=\"{name}\""));
+            profile.scoped_defines.push(format!("{HEADER_DEFINE}=\"{name}\""));
             profile.scoped_defines.push(format!("EMBEDDED_METALLIB_NAMESPACE={namespace}"));
-            profile.backend_headers = Some(header);
+            profile.backend_headers = Some((header, HEADER_DEFINE));
         }
         let mut units = HostUnits::new(component, &profile);
         let mut objects = Vec::new();

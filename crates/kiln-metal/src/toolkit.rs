@@ -143,7 +143,8 @@ mod tests {
         let found = search_path(installed).unwrap();
         assert!(found.ends_with("mnt/MetalToolchain-v17.1.324.0.abcdef/Metal.xctoolchain"), "{}", found.display());
         assert_eq!(search_path(&installed.replace("Status: installed", "Status: uninstalled")), None);
-        for said in ["", "xcode-select: error: tool 'xcodebuild' requires Xcode", "Toolchain Search Path: (null)", "Toolchain Search Path:"] {
+        for said in ["", "xcode-select: error: tool 'xcodebuild' requires Xcode", "Toolchain Search Path: (null)", "Toolchain Search Path:"]
+        {
             assert_eq!(search_path(said), None, "{said}");
         }
     }

@@ -11,7 +11,8 @@ use support::{Made, OPS, component, settings};
 
 /// Two kernels that have shaders of one name, headers among their sources, and hosts in every language.
 fn planned() -> Made {
-    let mut first = component("kernel.first", &["first/k.metal", "first/shared.h", "first/k.mm", "first/plain.cpp", "first/old.m", "first/c.c"]);
+    let mut first =
+        component("kernel.first", &["first/k.metal", "first/shared.h", "first/k.mm", "first/plain.cpp", "first/old.m", "first/c.c"]);
     first.include_dirs = vec![support::path("first/include"), support::path("csrc")];
     first.cxx_flags = vec!["-DFIRST".to_owned()];
     let mut second = component("kernel.second", &["second/k.metal", "second/more.metal", "second/k.mm"]);

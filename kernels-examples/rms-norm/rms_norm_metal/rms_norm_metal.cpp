@@ -1,6 +1,7 @@
 // The host of the shaders, in C++ by metal-cpp. Torch's stable ABI has no access to torch's own queue of commands, so these ops work on
 // one of their own: they wait for what torch has queued before they read, and for their own work before they return.
 
+#define METALCPP_SYMBOL_VISIBILITY_HIDDEN
 #define NS_PRIVATE_IMPLEMENTATION
 #define MTL_PRIVATE_IMPLEMENTATION
 #include <Foundation/Foundation.hpp>

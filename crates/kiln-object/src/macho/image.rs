@@ -47,7 +47,7 @@ pub enum Provider {
     Library(usize),
     /// In everything that is loaded.
     Anything,
-    /// In the file itself, or in the program that loads it.
+    /// In the program that loads the file.
     Program,
     /// In a library that the file does not need: it is damaged.
     Unknown(u8),
@@ -174,8 +174,9 @@ impl Image {
     /// What the number of a library in the symbol table means.
     fn provider(&self, ordinal: u8) -> Provider {
         match ordinal {
-            0 | 0xff => Provider::Program,
-            0xfe => Provider::Anything,
+            0xff => Provider::Program,
+            // Nothing that is undefined is in the file itself: zig's linker writes the number of that for what is looked up everywhere.
+            0 | 0xfe => Provider::Anything,
             number if usize::from(number) <= self.needed.len() => Provider::Library(usize::from(number) - 1),
             number => Provider::Unknown(number),
         }
