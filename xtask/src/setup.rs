@@ -3,6 +3,7 @@
 //! Each piece has a stamp with the recipe it was made by, written last. A piece without its stamp was left half made and
 //! is made anew, as is one whose recipe has changed. A lock lets only one process at a time set up.
 
+pub(crate) mod apple;
 pub(crate) mod sycl;
 
 use std::fs::File;
@@ -261,6 +262,7 @@ pub(crate) fn for_cargo_tests(workspace: &Workspace) -> anyhow::Result<()> {
     foreign_tvm_ffi(workspace)?;
     tvm_ffi_pythons(workspace)?;
     sycl::sycl(workspace)?;
+    apple::apple(workspace)?;
     torch_pythons(workspace, TORCH).map(drop)
 }
 

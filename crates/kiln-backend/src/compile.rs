@@ -24,6 +24,11 @@ pub struct CompileProfile {
     pub scoped_defines: Vec<String>,
     /// The step whose output directory holds the generated headers.
     pub generated_headers: Option<StepId>,
+    /// The step whose output directory holds what the backend generates for this extension, and the name that every unit mentions which
+    /// includes it: without effect on the others.
+    pub backend_headers: Option<(StepId, &'static str)>,
+    /// The ops id of the extension. What depends on it must have a scope.
+    pub ops_id: String,
     /// Flags of the device compiler that the framework's package adds, in order.
     pub device_flags: Vec<String>,
     /// Include directories of libraries that the component depends on, in order.
@@ -167,13 +172,15 @@ impl<'a> HostUnits<'a> {
 impl Alike {
     fn new(lowering: &Lowering<'_>, component: &Component, profile: &CompileProfile, language: Language) -> Result<Self, BackendError> {
         let flags = match language {
-            Language::C => &component.c_flags,
-            Language::Cxx => &component.cxx_flags,
+            Language::C | Language::ObjC => &component.c_flags,
+            Language::Cxx | Language::ObjCxx => &component.cxx_flags,
         };
         let scoped = !shows_arguments(flags);
         let mut args = mapped_args(lowering.host, &lowering.project, profile, scoped);
         match language {
             Language::C => args.extend([Arg::from("-x"), Arg::from("c")]),
+            Language::ObjC => args.extend([Arg::from("-x"), Arg::from("objective-c")]),
+            Language::ObjCxx => args.extend([Arg::from("-x"), Arg::from("objective-c++"), Arg::text("-std=").and(profile.cxx_std)]),
             Language::Cxx => args.push(Arg::text("-std=").and(profile.cxx_std)),
         }
         args.extend(profile.defines.iter().map(|define| Arg::text("-D").and(define.as_str())));
@@ -184,6 +191,10 @@ impl Alike {
         args.extend(component.include_dirs.iter().map(|dir| Arg::text("-I").with(Piece::Path(dir.clone()))));
         if let Some(step) = &profile.generated_headers {
             args.push(Arg::text("-I").with(Piece::OutputDir(step.clone())));
+        }
+        if let Some((step, word)) = &profile.backend_headers {
+            let dir = Arg::text("-I").with(Piece::OutputDir(step.clone()));
+            args.push(scoped_by(scoped, dir, || Scope::Word((*word).into())));
         }
         for dir in &profile.include_dirs {
             args.push(scoped_by(scoped, Arg::text("-I").with(Piece::Path(dir.clone())), || Scope::Root(dir.root.clone())));

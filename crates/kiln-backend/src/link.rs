@@ -1,5 +1,7 @@
 //! The link of an extension, whatever its framework.
 
+mod macos;
+
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -43,6 +45,9 @@ pub(crate) fn link_extension<'o>(
     objects: impl Iterator<Item = &'o ObjectFile>,
 ) -> Result<OutputRef, BackendError> {
     let objects = once(objects);
+    if lowering.host.is_for_macos() {
+        return macos::link(lowering, link, &objects);
+    }
     let names = Arc::new(LinkNames {
         provider: link.provider.clone(),
         linked: link.linked.clone(),

@@ -7,6 +7,10 @@ pub enum Language {
     C,
     /// C++.
     Cxx,
+    /// Objective-C: for macOS alone, whose backends know its sources.
+    ObjC,
+    /// Objective-C++, which has the flags and the level of C++.
+    ObjCxx,
 }
 
 /// What a file of a `src` list is.

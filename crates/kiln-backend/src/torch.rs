@@ -63,7 +63,8 @@ impl Framework for TorchFramework {
         let mut defines = vec![part.define.to_owned()];
         defines.extend(part.torch.defines.iter().cloned());
         if !component.uses_framework {
-            return Ok(CompileProfile { cxx_std: PLAIN_CXX_STD, defines, generated_headers, ..CompileProfile::default() });
+            let ops_id = self.ops_id.clone();
+            return Ok(CompileProfile { cxx_std: PLAIN_CXX_STD, defines, generated_headers, ops_id, ..CompileProfile::default() });
         }
         self.check_cxx_level(component)?;
         defines.extend(part.torch.package_defines.iter().cloned());
@@ -77,6 +78,8 @@ impl Framework for TorchFramework {
             defines,
             scoped_defines: vec![format!("TORCH_EXTENSION_NAME={}", self.ops_id), format!("{}_EXPORTS", self.ops_id)],
             generated_headers,
+            backend_headers: None,
+            ops_id: self.ops_id.clone(),
             include_dirs: Vec::new(),
             foreign_headers: part
                 .torch

@@ -59,6 +59,7 @@ impl Framework for TvmFfiFramework {
             system_include_dirs: self.toolchain.include_dirs.clone(),
             mapped_roots: vec![(self.toolchain.root.clone(), "tvm_ffi".to_owned())],
             weight: Some(UNIT),
+            ops_id: self.ops_id.clone(),
             ..CompileProfile::default()
         })
     }

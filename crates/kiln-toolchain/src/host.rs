@@ -98,6 +98,11 @@ impl HostSearch {
 }
 
 impl HostCompiler {
+    /// Whether it compiles for macOS.
+    pub fn is_for_macos(&self) -> bool {
+        self.target.split('-').skip(1).any(|part| part.starts_with("macos") || part.starts_with("darwin"))
+    }
+
     /// The compiler itself, where it was chosen with a launcher in front, which [`HostCompiler::path`] is then.
     pub fn behind_launcher(&self) -> Option<&Path> {
         self.args.first().map(Path::new).filter(|path| path.is_absolute())

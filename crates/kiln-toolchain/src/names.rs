@@ -38,6 +38,16 @@ enum Repr {
     /// Sorted, without duplicates.
     Exact(Vec<String>),
     Coded(CodedSet),
+    Rule(Rule),
+}
+
+/// Names that a library has by what they begin with: of libraries of a system that is not at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// Those with one of these beginnings.
+    Begins(&'static [&'static str]),
+    /// Those of the C++ runtime.
+    CxxRuntime,
 }
 
 impl Default for NameSet {
@@ -56,20 +66,34 @@ impl NameSet {
         Self(Repr::Exact(names))
     }
 
+    /// All names with one of these beginnings.
+    pub const fn beginning_with(beginnings: &'static [&'static str]) -> Self {
+        Self(Repr::Rule(Rule::Begins(beginnings)))
+    }
+
+    /// All names of the C++ runtime.
+    pub const fn of_cxx_runtime() -> Self {
+        Self(Repr::Rule(Rule::CxxRuntime))
+    }
+
     /// Whether `name` is in the set. Never false for a name that is; for a coded set true once in about a million times
     /// for one that is not.
     pub fn contains(&self, name: &str) -> bool {
         match &self.0 {
             Repr::Exact(names) => names.binary_search_by(|known| known.as_str().cmp(name)).is_ok(),
             Repr::Coded(coded) => coded.contains(name),
+            Repr::Rule(Rule::Begins(beginnings)) => beginnings.iter().any(|beginning| name.starts_with(beginning)),
+            Repr::Rule(Rule::CxxRuntime) => is_of_runtime(name),
         }
     }
 
-    /// How many names it has.
+    /// How many names it has; for a rule, whose names nobody counts, how many beginnings.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Exact(names) => names.len(),
             Repr::Coded(coded) => coded.len(),
+            Repr::Rule(Rule::Begins(beginnings)) => beginnings.len(),
+            Repr::Rule(Rule::CxxRuntime) => 1,
         }
     }
 
@@ -78,11 +102,11 @@ impl NameSet {
         self.len() == 0
     }
 
-    /// The names in ascending order; none for a coded set, which does not know them.
+    /// The names in ascending order; none for a coded set or a rule, which do not know them.
     pub fn names(&self) -> Option<&[String]> {
         match &self.0 {
             Repr::Exact(names) => Some(names),
-            Repr::Coded(_) => None,
+            Repr::Coded(_) | Repr::Rule(_) => None,
         }
     }
 
@@ -106,6 +130,9 @@ impl NameSet {
             }
             Repr::Coded(coded) => {
                 hasher.update(b"coded\n").update(coded.digest().as_bytes());
+            }
+            Repr::Rule(rule) => {
+                hasher.update(format!("rule {rule:?}\n").as_bytes());
             }
         }
         HEXLOWER.encode(hasher.finalize().as_bytes())
@@ -133,9 +160,10 @@ pub struct LibraryExports {
 }
 
 impl LibraryExports {
-    /// Whether an extension may take `name` from this library: it is exported and is not one of the C++ runtime's.
+    /// Whether an extension may take `name` from this library: it is exported and is not one of the C++ runtime's, unless the library is
+    /// that runtime.
     pub fn offers(&self, name: &str) -> bool {
-        self.names.contains(name) && !is_of_runtime(name)
+        self.names.contains(name) && (self.names.0 == Repr::Rule(Rule::CxxRuntime) || !is_of_runtime(name))
     }
 }
 

@@ -5,6 +5,7 @@
 //! instead of an import error on a user's machine. [`link_stubs`] is the step that does it.
 
 mod linker;
+mod macos;
 mod members;
 mod message;
 mod resolve;
@@ -22,6 +23,7 @@ use crate::floor::{Floor, FloorLevel};
 use crate::host::{HostRuntime, RuntimeError};
 use crate::names::{LibraryExports, NameSet, PythonVersion, is_of_runtime};
 
+pub use self::macos::{CXX_LIBRARY, link_tbds, tbd_name};
 pub use self::message::{Reason, Unresolved};
 pub use self::resolve::{Resolution, Wanted};
 
@@ -138,6 +140,28 @@ pub fn link_stubs(names: Arc<LinkNames>, labels: Vec<String>) -> Builtin {
 }
 
 fn run(names: &LinkNames, labels: &[String], context: &BuiltinContext<'_>) -> Result<(), BuiltinError> {
+    for (library, wanted) in names.linked.iter().zip(look_up(names, labels, context, read)?) {
+        let symbols = wanted.into_iter().map(|wanted| Symbol { kind: kind(&wanted), ..Symbol::plain(wanted.name, wanted.kind) }).collect();
+        let bytes = Stub::new(&*library.soname, names.machine, symbols)
+            .write()
+            .map_err(|cause| BuiltinError::new("internal", format!("the stub of `{}`: {cause}", library.soname)))?;
+        write(context, &library.soname, &bytes)?;
+    }
+    Ok(())
+}
+
+fn write(context: &BuiltinContext<'_>, name: &str, bytes: &[u8]) -> Result<(), BuiltinError> {
+    std::fs::write(context.out_dir.join(name), bytes)
+        .map_err(|cause| BuiltinError::new("work-directory", format!("cannot write the stub of `{name}`: {cause}")))
+}
+
+/// What is wanted of each library, in their order. Objects are read by `read`.
+fn look_up(
+    names: &LinkNames,
+    labels: &[String],
+    context: &BuiltinContext<'_>,
+    read: fn(&str, &Path) -> Result<Relocatable, BuiltinError>,
+) -> Result<Vec<Vec<Wanted>>, BuiltinError> {
     if context.inputs.len() < labels.len() {
         let message = format!("{} objects, but {} labels", context.inputs.len(), labels.len());
         return Err(BuiltinError::new("internal", message));
@@ -159,15 +183,7 @@ fn run(names: &LinkNames, labels: &[String], context: &BuiltinContext<'_>) -> Re
     if !resolution.unresolved.is_empty() {
         return Err(message::undefined(&resolution.unresolved));
     }
-    for (library, wanted) in names.linked.iter().zip(resolution.wanted) {
-        let symbols = wanted.into_iter().map(|wanted| Symbol { kind: kind(&wanted), ..Symbol::plain(wanted.name, wanted.kind) }).collect();
-        let bytes = Stub::new(&*library.soname, names.machine, symbols)
-            .write()
-            .map_err(|cause| BuiltinError::new("internal", format!("the stub of `{}`: {cause}", library.soname)))?;
-        std::fs::write(context.out_dir.join(&library.soname), bytes)
-            .map_err(|cause| BuiltinError::new("work-directory", format!("cannot write the stub of `{}`: {cause}", library.soname)))?;
-    }
-    Ok(())
+    Ok(resolution.wanted)
 }
 
 /// What a stub says that a name is. Objects say it of thread-local data only, and GNU ld warns of data without a type. Wrong

@@ -31,4 +31,11 @@ STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, XPU, ops) {
 }
 #endif
 
+#if defined(METAL_KERNEL)
+STABLE_TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, MPS, ops) {
+  ops.impl("rms_norm_forward", TORCH_BOX(&rms_norm_forward));
+  ops.impl("rms_norm_backward", TORCH_BOX(&rms_norm_backward));
+}
+#endif
+
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)

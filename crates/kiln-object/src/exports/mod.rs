@@ -53,6 +53,11 @@ pub fn of_file(path: &Path) -> Result<Exports, Error> {
     }
 }
 
+/// The names that a Mach-O file offers.
+pub(crate) fn of_macho(data: &[u8]) -> Result<Vec<String>, Error> {
+    Ok(macho::read(data)?.names)
+}
+
 /// The format that the first bytes say.
 fn format<'d>(data: impl ReadRef<'d>) -> Option<Format> {
     match data.read_bytes_at(0, 4).ok()? {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 use kiln_object::elf::Machine;
-use kiln_object::{archive, elf};
+use kiln_object::{archive, elf, macho};
 use serde::{Deserialize, Serialize};
 
 use super::machine;
@@ -71,6 +71,13 @@ pub(super) const ARCHIVES: Names = &[(SUPPORT, CXX), ("libc_nonshared.a", None),
 
 pub(super) const OBJECTS: Names = &[("crti.o", C), ("crtbeginS.o", CXX), ("crtendS.o", CXX), ("crtn.o", C)];
 
+/// The stub of macOS's own library, which stands in place of it in SDKs.
+pub(super) const SYSTEM_STUB: &str = "libSystem.tbd";
+
+/// What linkers for macOS make, and what compilers for it link statically.
+const MADE_FOR_MACOS: [&str; 5] =
+    ["__dso_handle", "_mh_dylib_header", "_mh_bundle_header", "__isPlatformVersionAtLeast", "__isOSVersionAtLeast"];
+
 pub(super) const STATIC_CXX: &str = "libstdc++.a";
 
 /// A file of the runtime that could not be read.
@@ -100,6 +107,12 @@ impl HostRuntime {
     pub fn names(&self) -> Result<NameSet, RuntimeError> {
         let mut names = BTreeSet::new();
         for file in &self.libraries {
+            if file.name == SYSTEM_STUB {
+                let text = String::from_utf8_lossy(&read(&file.path)?).into_owned();
+                names.extend(macho::tbd::names(&text));
+                names.extend(MADE_FOR_MACOS.map(str::to_owned));
+                continue;
+            }
             let library = elf::dynamic_file(&file.path).map_err(|cause| error(&file.path, cause))?;
             for export in library.exports {
                 names.extend(export.version.map(|version| versioned(&export.name, &version)));

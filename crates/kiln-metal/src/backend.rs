@@ -1,0 +1,130 @@
+//! The metal backend of one toolkit.
+
+use std::sync::Arc;
+
+use kiln_backend::{
+    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostCompiler, HostUnits, Language, LibraryExports,
+    Lowering, NameSet, ObjectFile, SourceKind, TorchPart, UnitSource, classify_source,
+};
+
+use crate::header;
+use crate::settings::MetalSettings;
+use crate::shaders::{ShaderGroup, embed, is_shader};
+use crate::toolkit::MetalToolkit;
+
+/// Torch's libraries that an extension may need, as the loader of macOS looks for them.
+const TORCH_LIBRARIES: [&str; 3] = ["@rpath/libc10.dylib", "@rpath/libtorch.dylib", "@rpath/libtorch_cpu.dylib"];
+
+/// The frameworks of macOS that an extension may need, each with the beginnings of its names. Foundation offers the names of Core
+/// Foundation and of the Objective-C runtime too.
+const FRAMEWORKS: [(&str, &[&str]); 2] = [
+    (
+        "/System/Library/Frameworks/Metal.framework/Versions/A/Metal",
+        &["MTL", "OBJC_CLASS_$_MTL", "OBJC_METACLASS_$_MTL", "OBJC_EHTYPE_$_MTL"],
+    ),
+    (
+        "/System/Library/Frameworks/Foundation.framework/Versions/C/Foundation",
+        &[
+            "NS",
+            "CF",
+            "kCF",
+            "__CF",
+            "__NS",
+            "OBJC_CLASS_$_NS",
+            "OBJC_METACLASS_$_NS",
+            "OBJC_EHTYPE_",
+            "objc_",
+            "_objc_",
+            "__objc_",
+            "sel_",
+            "class_",
+            "object_",
+            "protocol_",
+            "method_",
+            "ivar_",
+            "imp_",
+            "_NSConcrete",
+        ],
+    ),
+];
+
+/// The define by which sources include the header: nobody can write its name.
+const HEADER_DEFINE: &str = "EMBEDDED_METALLIB_HEADER";
+
+/// The frameworks that an extension may need.
+pub fn frameworks() -> Vec<LibraryExports> {
+    let library = |(name, beginnings): (&str, &'static [&'static str])| LibraryExports {
+        soname: name.to_owned(),
+        names: Arc::new(NameSet::beginning_with(beginnings)),
+    };
+    FRAMEWORKS.map(library).to_vec()
+}
+
+/// The metal backend of one toolkit, for the kernels of one project.
+#[derive(Clone, Debug)]
+pub struct MetalBackend {
+    toolkit: MetalToolkit,
+    settings: MetalSettings,
+    shaders: Vec<ShaderGroup>,
+}
+
+impl MetalBackend {
+    /// With `toolkit`, for variants with these shaders, all of which are in one library whatever component they are of.
+    pub fn new(toolkit: MetalToolkit, settings: MetalSettings, shaders: Vec<ShaderGroup>) -> Self {
+        Self { toolkit, settings, shaders }
+    }
+
+    /// The toolkit.
+    pub fn toolkit(&self) -> &MetalToolkit {
+        &self.toolkit
+    }
+}
+
+/// The language of a source of the host's part; none for a header or a shader.
+fn language(path: &str) -> Result<Option<Language>, BackendError> {
+    match classify_source(path) {
+        SourceKind::Header => Ok(None),
+        SourceKind::Host(language) => Ok(Some(language)),
+        SourceKind::Other if is_shader(path) => Ok(None),
+        SourceKind::Other if path.ends_with(".mm") => Ok(Some(Language::ObjCxx)),
+        SourceKind::Other if path.ends_with(".m") => Ok(Some(Language::ObjC)),
+        SourceKind::Other => Err(BackendError::UnknownSource {
+            source_path: path.to_owned(),
+            backend: "metal",
+            hint: "metal components take `.metal`, `.mm`, `.m`, `.cpp`, `.cc`, `.cxx`, `.c++`, `.c` and headers".to_owned(),
+        }),
+    }
+}
+
+impl Backend for MetalBackend {
+    fn name(&self) -> BackendName {
+        BackendName::Metal
+    }
+
+    fn framework_part(&self) -> FrameworkPart {
+        let torch = TorchPart { libraries: TORCH_LIBRARIES.map(str::to_owned).to_vec(), ..TorchPart::default() };
+        FrameworkPart { define: "METAL_KERNEL", torch, runtime: frameworks(), ..FrameworkPart::default() }
+    }
+
+    fn host(&self) -> Option<&HostCompiler> {
+        Some(&self.toolkit.compiler)
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {
+        let mut profile = profile.clone();
+        if let Some(header) = embed(lowering, &self.toolkit, &self.settings, &self.shaders, &profile.ops_id)? {
+            let (name, namespace) = (header::name(&profile.ops_id), header::namespace(&profile.ops_id));
+            profile.scoped_defines.push(format!("{HEADER_DEFINE}=\"{name}\""));
+            profile.scoped_defines.push(format!("EMBEDDED_METALLIB_NAMESPACE={namespace}"));
+            profile.backend_headers = Some((header, HEADER_DEFINE));
+        }
+        let mut units = HostUnits::new(component, &profile);
+        let mut objects = Vec::new();
+        for source in &component.sources {
+            if let Some(language) = language(&source.path)? {
+                objects.push(units.compile(lowering, &UnitSource::Project(source.clone()), language)?);
+            }
+        }
+        Ok(objects)
+    }
+}

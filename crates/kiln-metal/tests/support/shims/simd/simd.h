@@ -1,0 +1,2 @@
+/* For tests: nothing of Apple's header is used. */
+#pragma once
