@@ -2,6 +2,7 @@
 //!
 //! It is what a build makes, by the same steps in the same work directory; nothing of the project is written to.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -154,7 +155,8 @@ fn converter(checked: &Checked, options: &HipifyOptions, services: &Services<'_>
     };
     let torch = TorchWanted { newest: newest.as_ref(), cxx: false, installed: installed_torch(&services.torch) };
     let (build, project_dir, compute) = (checked.build()?, checked.project.root.as_path(), Compute::Rocm(MajorMinor::new(0, 0)));
-    let wanted = Wanted { build, project_dir, compute, platform: &platform, torch, arch: None, fetch: true };
+    let settings = BTreeMap::new();
+    let wanted = Wanted { build, project_dir, compute, platform: &platform, settings: &settings, torch, arch: None, fetch: true };
     let found = kiln_rocm::converter(&wanted, &services.sources)?;
     Ok(found.ok_or_else(|| PlanError::Component { table: "kernel".to_owned(), source: kiln_rocm::no_converter() })?)
 }
