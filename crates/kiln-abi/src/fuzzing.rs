@@ -4,9 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use kiln_format::variant::Variant;
-use kiln_object::{archive, elf};
+use kiln_object::{archive, elf, offload};
 
 use crate::{DEFAULT_POLICY, Expectation, Origins, Policies, Profile, PythonVersion, Report, check_elf};
+
+/// Any bytes as a bundle of device code, as an object that holds some, and as the code of one device: no panic, no more than there is room
+/// for, and a bundle that is made of it is read as what it was made of.
+pub fn offload(data: &[u8]) {
+    // A bundle begins with a text of 24 bytes and a number, each entry has three numbers.
+    let has_room = |bundles: &[offload::Bundle]| {
+        let entries: usize = bundles.iter().map(|bundle| bundle.entries.len()).sum();
+        assert!(bundles.len() <= data.len() / 32 && entries <= data.len() / 24);
+    };
+    for bundles in [offload::of_section(data), offload::of_elf(data)].into_iter().flatten() {
+        has_room(&bundles);
+    }
+    let code = offload::code_object(data).ok();
+    let made = offload::bundle(&[("gfx90a:xnack+".to_owned(), data.to_vec())]);
+    let read = offload::of_section(&made).ok().map(|bundles| bundles.into_iter().flat_map(|bundle| bundle.entries).collect::<Vec<_>>());
+    assert_eq!(read, code.map(|code| vec![offload::Entry { target: "gfx90a:xnack+".to_owned(), code }]));
+}
 
 /// Any bytes as a shared object, an object or a static library, through every check: no panic, and no more findings than the file
 /// has room for.

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use common::{INIT, Kit, run};
-use kiln_abi::fuzzing::object;
+use kiln_abi::fuzzing::{object, offload};
 use proptest::prelude::*;
 
 /// A shared object with something of everything, an object, and a static library.
@@ -57,6 +57,33 @@ fn the_seeds_of_fuzzing() {
             let mut data = seed.clone();
             data[at] ^= 1 << (at % 8);
             object(&data);
+        }
+    }
+}
+
+/// The same of device code for AMD's devices.
+#[test]
+fn the_seeds_of_fuzzing_bundles() {
+    use kiln_object::offload::{code_object, of_elf, of_section};
+
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/offload");
+    let seed = |name: &str| std::fs::read(dir.join(name)).unwrap();
+    let targets = |bundles: Vec<kiln_object::offload::Bundle>| bundles[0].entries.iter().map(ToString::to_string).collect::<Vec<_>>();
+    // In the order of who made them.
+    assert_eq!(targets(of_section(&seed("bundle")).unwrap()), targets(of_elf(&seed("object")).unwrap()));
+    assert_eq!(targets(of_elf(&seed("object")).unwrap()).len(), 2);
+    assert_eq!(code_object(&seed("code")).unwrap().target, "gfx90a:xnack+");
+    assert!(of_section(&seed("compressed")).is_err());
+    for name in ["bundle", "code", "code-gfx1030", "compressed", "object"] {
+        let seed = seed(name);
+        offload(&seed);
+        for length in (0..seed.len()).step_by(97) {
+            offload(&seed[..length]);
+        }
+        for at in 0..seed.len().min(400) {
+            let mut data = seed.clone();
+            data[at] ^= 1 << (at % 8);
+            offload(&data);
         }
     }
 }

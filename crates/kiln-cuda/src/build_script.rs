@@ -7,7 +7,7 @@ use std::path::Path;
 
 use kiln_backend::build_script::{BuildError, DeviceCode, DeviceOptions, Provided, Request, Vendor};
 use kiln_backend::discover::{Candidate, KitKind};
-use kiln_backend::{KernelOptions, MajorMinor, Span, Spanned, Version};
+use kiln_backend::{FlagList, KernelOptions, MajorMinor, Span, Spanned, Version};
 
 use crate::backend::CudaBackend;
 use crate::capability::ArchRequest;
@@ -30,6 +30,10 @@ type Ready = (CudaToolkit, Option<Box<dyn Send>>);
 impl DeviceCode for Cuda {}
 
 impl Vendor for Cuda {
+    fn flag_list(&self) -> FlagList {
+        FlagList::Nvcc
+    }
+
     fn provide(&self, request: &Request<'_>) -> Result<Provided, BuildError> {
         let cargo = request.cargo;
         if cargo.is_cross() {

@@ -146,11 +146,21 @@ pub struct ArchRequestError {
     pub entry: String,
 }
 
+impl ArchRequest {
+    /// Of entries that stand by themselves.
+    ///
+    /// # Errors
+    /// The first entry that is none.
+    pub fn of_entries<'e>(entries: impl IntoIterator<Item = &'e str>) -> Result<Self, ArchRequestError> {
+        Ok(Self(sorted(entries.into_iter().map(str::parse).collect::<Result<_, _>>()?)))
+    }
+}
+
 impl FromStr for ArchRequest {
     type Err = ArchRequestError;
 
     fn from_str(text: &str) -> Result<Self, ArchRequestError> {
-        Ok(Self(sorted(text.split(',').map(|entry| entry.trim().parse()).collect::<Result<_, _>>()?)))
+        Self::of_entries(text.split(',').map(str::trim))
     }
 }
 

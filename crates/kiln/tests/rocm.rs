@@ -294,6 +294,25 @@ fn units_under_torchs_own_abi_compile() {
     assert_eq!(ran(&build(&sandbox, &dir, &only), "Converting"), ["relu_cuda/relu_cuda.cu"]);
 }
 
+#[test]
+fn torchs_current_stream_is_had_under_either_abi() {
+    let sandbox = sandbox();
+    example(&sandbox.path("fetched"));
+    let unit = "#include <kiln_stream.h>\n__global__ void k(int *p) { *p = 1; }\n\
+        void tiny_go(int *p, float *) { k<<<1, 1, 0, kiln::current_stream(0)>>>(p); }\n";
+    for abi in ["stable-abi = { rocm = \"2.11\" }", ""] {
+        let project = ProjectBuilder::new().for_backend("rocm").torch(abi);
+        let project = project.file("gpu/k.cu", &format!("{unit}{}", kept("(tiny_go(nullptr, nullptr), 0)")));
+        let dir = project.component("rocm", "k", &["torch"], &["gpu/k.cu"], "rocm-archs = [\"gfx90a\"]").write(&sandbox.path("stream"));
+        build(&sandbox, &dir, &["--prune"]);
+        let extension = extension(&dir);
+        assert_eq!(code(&extension).1, ["_Z1kPi"]);
+        let imports = elf::dynamic(&fs::read(&extension).unwrap()).unwrap().imports;
+        let stream = if abi.is_empty() { "_ZN3c104cuda20getCurrentCUDAStreamEa" } else { "aoti_torch_get_current_cuda_stream" };
+        assert!(imports.iter().any(|import| import.name == stream), "{abi}: {imports:?}");
+    }
+}
+
 /// No device is here, and Debian's run time is of another release: by the name that the extension asks for, it loads all the same.
 #[test]
 fn a_kernel_for_tvm_ffi_loads_and_refuses_what_is_not_on_its_device() {

@@ -121,7 +121,7 @@ impl<V: Vendor> Build<V> {
     /// Refuses flags that no unit can be compiled with, and gives what there is to say of others.
     fn check_flags(&self) -> Result<Vec<String>, BuildError> {
         let mut notes = Vec::new();
-        for (list, flags) in [(FlagList::Host, &self.flags), (FlagList::Nvcc, &self.device.flags)] {
+        for (list, flags) in [(FlagList::Host, &self.flags), (V::default().flag_list(), &self.device.flags)] {
             for remark in audit_flags(list, flags) {
                 match remark.fault {
                     FlagFault::Refused { message, hint } => return Err(BuildError::Flag { message, hint }),

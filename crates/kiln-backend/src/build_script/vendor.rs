@@ -8,6 +8,7 @@ use kiln_format::build::KernelOptions;
 use super::cargo::Cargo;
 use super::error::BuildError;
 use crate::backend::Backend;
+use crate::flags::FlagList;
 
 /// A vendor that libraries can be built for.
 pub trait Vendor: Clone + Debug + Default {
@@ -16,6 +17,11 @@ pub trait Vendor: Clone + Debug + Default {
     /// # Errors
     /// When there is none, or it cannot do what is asked.
     fn provide(&self, request: &Request<'_>) -> Result<Provided, BuildError>;
+
+    /// Whose flags those of device code are.
+    fn flag_list(&self) -> FlagList {
+        FlagList::Host
+    }
 }
 
 /// A vendor whose compiler makes code for devices.
