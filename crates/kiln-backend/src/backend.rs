@@ -58,6 +58,8 @@ pub struct TorchPart {
     /// Those among them that only torch's build for this backend has, each with the library of another build that has the same
     /// names: its names count where the torch at hand is that other build.
     pub stand_ins: &'static [(&'static str, &'static str)],
+    /// Why there are no extensions of this backend under torch's stable ABI; none where there are.
+    pub no_stable_abi: Option<&'static str>,
     /// What is known of those among them that only torch's own build for the backend has: another build may stand in for it.
     pub known: Vec<LibraryExports>,
 }

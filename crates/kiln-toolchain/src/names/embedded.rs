@@ -16,8 +16,9 @@ mod tests {
         let catalog = crate::Catalog::embedded().unwrap();
         let torch = catalog.releases().iter().map(|release| release.names.as_str());
         let cuda = catalog.cuda_toolkits().iter().filter_map(|toolkit| toolkit.names.as_deref());
+        let torch_npu = catalog.torch_npu_releases().iter().map(|release| release.names.as_str());
         let mut wanted: Vec<&str> =
-            torch.chain(cuda).chain(catalog.tvm_ffi_releases().iter().map(|release| release.names.as_str())).collect();
+            torch.chain(torch_npu).chain(cuda).chain(catalog.tvm_ffi_releases().iter().map(|release| release.names.as_str())).collect();
         wanted.sort_unstable();
         assert_eq!(wanted, FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     }
