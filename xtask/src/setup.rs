@@ -3,6 +3,7 @@
 //! Each piece has a stamp with the recipe it was made by, written last. A piece without its stamp was left half made and
 //! is made anew, as is one whose recipe has changed. A lock lets only one process at a time set up.
 
+mod npu;
 pub(crate) mod sycl;
 
 use std::fs::File;
@@ -77,6 +78,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     ffi_headers(workspace)?;
     bindgen(workspace)?;
     sycl::sycl(workspace)?;
+    npu::torch_npu(workspace)?;
     if options.full {
         torch_pythons(workspace, TORCH_FULL)?;
         tvm_ffi_pythons_full(workspace)?;
@@ -261,6 +263,7 @@ pub(crate) fn for_cargo_tests(workspace: &Workspace) -> anyhow::Result<()> {
     foreign_tvm_ffi(workspace)?;
     tvm_ffi_pythons(workspace)?;
     sycl::sycl(workspace)?;
+    npu::torch_npu(workspace)?;
     torch_pythons(workspace, TORCH).map(drop)
 }
 

@@ -124,6 +124,21 @@ fn a_mixed_kernel_is_accepted() {
     assert_eq!(names(old.path()), names(packaged(&new, "").path()));
 }
 
+/// Variants for NPUs: compiled under torch and under tvm-ffi, whose `build.toml` is Kiln's alone, and Python alone.
+#[test]
+fn kernels_for_npus_are_accepted() {
+    let kernel = "[kernel.a]\nbackend = \"cann\"\ndepends = []\nsrc = [\"a.asc\", \"a.cpp\"]\n";
+    for (framework, variant) in [("torch", "torch212-cxx11-cann85-x86_64-linux"), ("tvm-ffi", "tvm-ffi01-cann85-x86_64-linux")] {
+        let project = packaged(&format!("{GENERAL}backends = [\"cann\"]\n[{framework}]\nsrc = [\"b.cpp\"]\n{kernel}"), "");
+        let output = check(project.path(), &["--unreadable"]);
+        assert!(output.lines().any(|line| line.starts_with(&format!("{variant} _my_kernel_cann_"))), "{output}");
+        let metadata = fs::read_to_string(project.path().join("build").join(variant).join("metadata.json")).unwrap();
+        assert!(metadata.contains("\"cann\"") && !metadata.contains("archs"), "{metadata}");
+    }
+    let python = packaged(&format!("{GENERAL}backends = [\"cann\"]\n[torch-noarch]\n"), "");
+    assert!(check(python.path(), &[]).starts_with("torch-npu "));
+}
+
 #[test]
 fn the_loader_notices_a_changed_byte() {
     let project = packaged(&format!("{GENERAL}backends = [\"cpu\"]\n[torch-noarch]\n"), "value = 42\n");
