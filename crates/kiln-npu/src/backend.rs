@@ -2,7 +2,7 @@
 
 use kiln_backend::{
     Architectures, Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostUnits, KernelOptions, LinkPart,
-    Lowering, ObjectFile, SourceKind, TorchPart, UnitSource, classify_source,
+    Lowering, ObjectFile, SourceKind, ToolkitRecord, TorchPart, UnitSource, classify_source,
 };
 
 use crate::arch::{self, ArchRequest, Choice};
@@ -76,6 +76,11 @@ impl Backend for NpuBackend {
         };
         let link = LinkPart { archives: self.toolkit.launch.iter().cloned().collect(), ..LinkPart::default() };
         FrameworkPart { define: "CANN_KERNEL", torch, runtime: vec![self.toolkit.runtime.clone()], link }
+    }
+
+    fn record(&self) -> Option<ToolkitRecord> {
+        let (version, identity) = (self.toolkit.version.to_string(), self.toolkit.identity.clone());
+        Some(ToolkitRecord { name: "cann", provider: "system", version, identity, tree: None, compiles_all: None })
     }
 
     /// No names: loaders would not know them. What there is to say of the choice.

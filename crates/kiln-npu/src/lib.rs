@@ -6,6 +6,7 @@
 //! | module | its job |
 //! |---|---|
 //! | `toolkit` | what an installation is, without running any of it |
+//! | `toolkits` | where the one of a variant comes from, as [`Toolkits`](kiln_backend::Toolkits) |
 //! | `arch` | what a component is compiled for |
 //! | `lower` | command lines of `bisheng` |
 //! | `backend` | all of it together, as a [`Backend`](kiln_backend::Backend) |
@@ -14,7 +15,9 @@ mod arch;
 mod backend;
 mod lower;
 mod toolkit;
+mod toolkits;
 
 pub use arch::{ArchRequest, ArchRequestError, is_arch};
 pub use backend::NpuBackend;
 pub use toolkit::{NpuToolkit, ToolkitError};
+pub use toolkits::NpuToolkits;

@@ -29,9 +29,11 @@ fn python() -> PathBuf {
 fn packaged(build_toml: &str, init: &str) -> tempfile::TempDir {
     let tmp = tempfile::tempdir().unwrap();
     let root = tmp.path();
-    fs::create_dir_all(root.join("torch-ext/my_kernel")).unwrap();
+    for dir in ["torch-ext", "tvm-ffi-ext"] {
+        fs::create_dir_all(root.join(dir).join("my_kernel")).unwrap();
+        fs::write(root.join(dir).join("my_kernel/__init__.py"), init).unwrap();
+    }
     fs::write(root.join("build.toml"), build_toml).unwrap();
-    fs::write(root.join("torch-ext/my_kernel/__init__.py"), init).unwrap();
     fs::write(root.join("torch-ext/my_kernel/typed.pyi"), "").unwrap();
     fs::write(root.join("fake.so"), "no object").unwrap();
 

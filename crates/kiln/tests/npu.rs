@@ -36,7 +36,7 @@ struct Recorded {
 
 impl Recorded {
     fn new() -> Self {
-        let sandbox = Sandbox::new().with_cache(shared_cache().to_owned());
+        let sandbox = Sandbox::new();
         let kit = sandbox.path("cann");
         make_kit(&kit);
         let this = Self { sandbox, kit };
@@ -53,7 +53,7 @@ impl Recorded {
             command.args(["build", "--backend", "cann"]).current_dir(&dir).env("KILN_CACHE_DIR", shared_cache());
             let output = command.env("ASCEND_HOME_PATH", &self.kit).stdin(Stdio::null()).output().unwrap();
             assert!(output.status.success(), "{}", text(&output.stderr));
-            fs::remove_file(self.log()).unwrap();
+            let _from_the_cache = fs::remove_file(self.log());
         });
     }
 
@@ -159,7 +159,7 @@ fn command_lines_of_a_build() {
     assert!(said.contains("command line only, no device code was made"), "{said}");
 
     assert_eq!(variants(&dir), [VARIANT]);
-    let extension = tree::only_extension(&dir.join("build"));
+    let extension = tree::only_extension(&dir);
     // What the launch's library has of another one, an extension has by AscendCL.
     assert!(needed(&extension).contains(&"libascendcl.so".to_owned()), "{:?}", needed(&extension));
     assert!(!needed(&extension).contains(&"libruntime.so".to_owned()), "{:?}", needed(&extension));
@@ -199,8 +199,8 @@ fn other_architectures() {
     assert_eq!((run.code, archs), (Some(0), vec!["--npu-arch=dav-3510".to_owned()]), "{}", run.stderr);
     let (run, archs) = of("asked", "", &["--arch", "dav-2002"]);
     assert_eq!((run.code, archs), (Some(0), vec!["--npu-arch=dav-2002".to_owned()]), "{}", run.stderr);
-    let (run, archs) = of("both", "npu-archs = [\"dav-2201\", \"dav-3510\"]", &["--arch", "dav-3510"]);
-    assert_eq!((run.code, archs), (Some(0), vec!["--npu-arch=dav-3510".to_owned()]), "{}", run.stderr);
+    let (run, archs) = of("both", "npu-archs = [\"dav-2201\", \"dav-1001\"]", &["--arch", "dav-1001"]);
+    assert_eq!((run.code, archs), (Some(0), vec!["--npu-arch=dav-1001".to_owned()]), "{}", run.stderr);
     let (run, archs) = of("several", "npu-archs = [\"dav-2201\", \"dav-3510\"]", &[]);
     assert_eq!((run.code, archs.len()), (Some(1), 0));
     assert!(run.stderr.contains("`npu-archs` lists dav-2201 dav-3510: `bisheng` compiles for one architecture"), "{}", run.stderr);
@@ -242,7 +242,7 @@ fn the_example_links_with_the_real_torch_npu() {
     tree::copy_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-examples/relu"), &dir);
     recorded.build(&dir, &["--backend", "cann"]);
     assert_eq!(variants(&dir), [VARIANT]);
-    let extension = tree::only_extension(&dir.join("build"));
+    let extension = tree::only_extension(&dir);
     let libraries = needed(&extension);
     for library in ["libc10.so", "libtorch_cpu.so", "libtorch_npu.so"] {
         assert!(libraries.contains(&library.to_owned()), "{library}: {libraries:?}");
@@ -278,36 +278,48 @@ fn the_example_links_with_the_real_torch_npu() {
     );
 }
 
+/// A kernel under tvm-ffi, for NPUs and the processor.
+fn tvm_ffi_project(dir: &Path) {
+    let export = "#include <tvm/ffi/function.h>\n\
+                  #if defined(CANN_KERNEL)\nint tiny_go(void *stream, void *p);\n\
+                  static int64_t go(int64_t n) { return tiny_go(nullptr, nullptr) + n; }\n\
+                  #else\nstatic int64_t go(int64_t n) { return n; }\n#endif\n\
+                  TVM_FFI_DLL_EXPORT_TYPED_FUNC(go, go);\n";
+    for (name, content) in [
+        (
+            "build.toml",
+            "[general]\nname = \"tiny\"\nversion = 1\nedition = 5\nlicense = \"Apache-2.0\"\nbackends = [\"cann\", \"cpu\"]\n\n\
+             [tvm-ffi]\nsrc = [\"binding.cpp\"]\n\n\
+             [kernel.c]\nbackend = \"cpu\"\ndepends = []\nsrc = [\"c.cpp\"]\n\n\
+             [kernel.k]\nbackend = \"cann\"\ndepends = []\nsrc = [\"npu/k.asc\", \"npu/k.h\", \"npu/go.cpp\"]\n",
+        ),
+        ("tvm-ffi-ext/tiny/__init__.py", "from ._ops import ops\n"),
+        ("binding.cpp", export),
+        ("c.cpp", ""),
+        ("npu/k.asc", KERNEL),
+        ("npu/k.h", "#include <stdint.h>\n"),
+        ("npu/go.cpp", HOST),
+    ] {
+        write(dir, name, content);
+    }
+}
+
 /// A kernel under tvm-ffi needs no torch, and AscendCL alone.
 #[test]
 fn tvm_ffi() {
     let recorded = Recorded::new();
     let dir = recorded.sandbox.path("project");
-    let export = "#include <tvm/ffi/function.h>\nint tiny_go(void *stream, void *p);\n\
-                  TVM_FFI_DLL_EXPORT_TYPED_FUNC(go, [](int64_t n) -> int64_t { return tiny_go(nullptr, nullptr) + n; });\n";
-    for (name, content) in [
-        (
-            "build.toml",
-            "[general]\nname = \"tiny\"\nversion = 1\nedition = 5\nlicense = \"Apache-2.0\"\nbackends = [\"cann\"]\n\n\
-             [tvm-ffi]\nsrc = [\"binding.cpp\"]\n\n\
-             [kernel.k]\nbackend = \"cann\"\ndepends = []\nsrc = [\"npu/k.asc\", \"npu/k.h\", \"npu/go.cpp\"]\n",
-        ),
-        ("tvm-ffi-ext/tiny/__init__.py", "from ._ops import ops\n"),
-        ("binding.cpp", export),
-        ("npu/k.asc", KERNEL),
-        ("npu/k.h", "#include <stdint.h>\n"),
-        ("npu/go.cpp", HOST),
-    ] {
-        write(&dir, name, content);
-    }
-    recorded.build(&dir, &[]);
+    tvm_ffi_project(&dir);
+    recorded.build(&dir, &["--backend", "cann"]);
     assert_eq!(variants(&dir), ["tvm-ffi01-cann85-x86_64-linux"]);
-    let extension = tree::only_extension(&dir.join("build"));
-    let libraries: Vec<String> =
-        needed(&extension).into_iter().filter(|name| !name.starts_with("libc.") && !name.contains("gcc")).collect();
-    assert!(libraries.contains(&"libascendcl.so".to_owned()) && libraries.contains(&"libtvm_ffi.so".to_owned()), "{libraries:?}");
+    let libraries = needed(&tree::only_extension(&dir));
+    for library in ["libascendcl.so", "libtvm_ffi.so"] {
+        assert!(libraries.contains(&library.to_owned()), "{library}: {libraries:?}");
+    }
     assert!(!libraries.iter().any(|name| name.contains("torch")), "{libraries:?}");
     assert_eq!(recorded.lines().len(), 1);
+    let report = recorded.run(&dir, &["check-abi", "build"]);
+    assert_eq!(report.code, Some(0), "{}{}", report.stdout, report.stderr);
 }
 
 /// Who asks for NPUs on a machine without the toolkit is told what is missing, where it was looked for, and how to have it. Who asks for
@@ -315,23 +327,25 @@ fn tvm_ffi() {
 #[test]
 fn a_machine_without_the_toolkit() {
     let recorded = Recorded::new();
-    let dir =
-        recorded.project("").file("c.cpp", &kept("1")).component("cpu", "c", &[], &["c.cpp"], "").write(&recorded.sandbox.path("project"));
-    let text = fs::read_to_string(dir.join("build.toml")).unwrap().replace("[\"cann\"]", "[\"cann\", \"cpu\"]");
-    fs::write(dir.join("build.toml"), text).unwrap();
+    let dir = recorded.sandbox.path("project");
+    tvm_ffi_project(&dir);
     let sandbox = &recorded.sandbox;
     let alone = sandbox.run(&dir, &["build", "--backend", "cann"]);
     assert_eq!(alone.code, Some(1), "{}{}", alone.stdout, alone.stderr);
     let places = ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "`bisheng` on PATH", "/usr/local/Ascend/ascend-toolkit/latest"];
-    for part in ["error[no-cann]: no `bisheng` of CANN 8.5 was found"].into_iter().chain(places) {
+    for part in ["no `bisheng` of CANN 8.5 was found"].into_iter().chain(places) {
         assert!(alone.stderr.contains(part), "{part}: {}", alone.stderr);
     }
     assert!(alone.stderr.contains("install Huawei's CANN toolkit 8.5, or name its directory in ASCEND_HOME_PATH"), "{}", alone.stderr);
+    assert!(!dir.join("build").exists());
 
-    let all = sandbox.run(&dir, &["build", "--all", "--torch", "2.13", "--torch", "2.12"]);
-    let all = if all.code == Some(0) { all } else { sandbox.run(&dir, &["build"]) };
-    assert_eq!(all.code, Some(0), "{}", all.stderr);
-    assert!(variants(&dir).iter().all(|name| name.contains("-cpu-")), "{:?}", variants(&dir));
+    for args in [&["build"][..], &["build", "--all"]] {
+        let run = sandbox.run(&dir, args);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert_eq!(variants(&dir), ["tvm-ffi01-cpu-x86_64-linux"]);
+        let left_out = "`tvm-ffi01-cann85-x86_64-linux` is left out: it cannot be built here: no `bisheng` of CANN 8.5 was found";
+        assert!(args.len() == 1 || run.stderr.contains(left_out), "{}", run.stderr);
+    }
 
     // A part is missing: it is named. Another release is no toolkit for the variant, and named too.
     fs::remove_file(recorded.kit.join("include/acl/acl.h")).unwrap();
