@@ -232,6 +232,8 @@ fn belongs_here(variant: &Variant, pythons: &[TestPython]) -> bool {
         "xpu" => variant.preferred && variant.compute.as_deref().is_some_and(|release| release.starts_with("2025.")),
         "cuda" => variant.preferred && has_quick_headers() && has_compiler(),
         "rocm" => variant.preferred && has_quick_headers(),
+        // No wheel and no distribution has its compiler.
+        "cann" => false,
         _ => variant.preferred,
     };
     is_built || variant.is_noarch()

@@ -8,6 +8,7 @@ mod files;
 mod headers;
 mod network;
 mod torch;
+mod torch_npu;
 mod tvm_ffi;
 
 use std::process::ExitCode;
@@ -38,7 +39,7 @@ pub(crate) struct Options {
 enum Action {
     /// Take in a release
     Add {
-        /// `torch==2.16.0`, `apache-tvm-ffi==0.1.16`, `cuda-toolkit==13.6.0`, `nvidia-cutlass==3.8.0.0` or `sycl-tla==0.8.0`
+        /// `torch==2.16.0`, `torch-npu==2.13.0`, `apache-tvm-ffi==0.1.16`, `cuda-toolkit==13.6.0`, `nvidia-cutlass==3.8.0.0` or `sycl-tla==0.8.0`
         #[arg(value_name = "NAME==VERSION", required = true)]
         releases: Vec<String>,
     },
@@ -51,6 +52,7 @@ const PLATFORMS: [&str; 4] = ["linux-x86_64", "linux-aarch64", "darwin-aarch64",
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Release {
     Torch(String),
+    TorchNpu(String),
     TvmFfi(String),
     Cuda(String),
     /// A library of headers: the project, and the release of its wheel.
@@ -64,11 +66,12 @@ impl Release {
     fn parse(text: &str) -> anyhow::Result<Self> {
         match text.split_once("==") {
             Some(("torch", version)) => Ok(Self::Torch(version.to_owned())),
+            Some(("torch-npu", version)) => Ok(Self::TorchNpu(version.to_owned())),
             Some(("apache-tvm-ffi" | "tvm-ffi", version)) => Ok(Self::TvmFfi(version.to_owned())),
             Some(("cuda-toolkit", version)) => Ok(Self::Cuda(version.to_owned())),
             other => match other.and_then(|(name, version)| Some((HEADERS.iter().find(|known| **known == name)?, version))) {
                 Some((project, version)) => Ok(Self::Headers(project, version.to_owned())),
-                None => bail!("`{text}` is no `NAME==VERSION` of torch, apache-tvm-ffi, cuda-toolkit, {}", HEADERS.join(", ")),
+                None => bail!("`{text}` is no `NAME==VERSION` of torch, torch-npu, apache-tvm-ffi, cuda-toolkit, {}", HEADERS.join(", ")),
             },
         }
     }
@@ -76,13 +79,14 @@ impl Release {
     /// Every release of the catalog.
     fn all(catalog: &Catalog) -> Vec<Self> {
         let torch = catalog.releases().iter().map(|release| Self::Torch(release.version.to_string()));
+        let torch_npu = catalog.torch_npu_releases().iter().map(|release| Self::TorchNpu(release.wheel.version().to_owned()));
         let tvm_ffi = catalog.tvm_ffi_releases().iter().map(|release| Self::TvmFfi(release.wheel.version().to_owned()));
         let cuda = catalog.cuda_toolkits().iter().map(|toolkit| Self::Cuda(toolkit.version.to_string()));
         let headers = catalog.header_libraries().iter().filter_map(|library| {
             let project = HEADERS.iter().find(|project| **project == library.wheel.project)?;
             Some(Self::Headers(project, library.wheel.version().to_owned()))
         });
-        let mut all: Vec<Self> = torch.chain(tvm_ffi).chain(cuda).chain(headers).collect();
+        let mut all: Vec<Self> = torch.chain(torch_npu).chain(tvm_ffi).chain(cuda).chain(headers).collect();
         all.dedup();
         all
     }
@@ -120,10 +124,11 @@ pub(crate) fn check(workspace: &Workspace, full: bool) -> anyhow::Result<Counts>
 /// Compares each pin with the index and with what it serves.
 fn check_pins(registry: &Registry<'_>, catalog: &Catalog) -> anyhow::Result<Counts> {
     let torch = catalog.releases().iter().map(|release| &release.wheel);
+    let torch_npu = catalog.torch_npu_releases().iter().map(|release| &release.wheel);
     let tvm_ffi = catalog.tvm_ffi_releases().iter().map(|release| &release.wheel);
     let headers = catalog.header_libraries().iter().map(|library| &library.wheel);
     let cuda = catalog.cuda_toolkits().iter().flat_map(|toolkit| &toolkit.wheels);
-    let mut pins: Vec<_> = torch.chain(tvm_ffi).chain(cuda).chain(headers).collect();
+    let mut pins: Vec<_> = torch.chain(torch_npu).chain(tvm_ffi).chain(cuda).chain(headers).collect();
     pins.sort_by(|one, other| (&one.project, &one.file).cmp(&(&other.project, &other.file)));
     pins.dedup();
     let scratch = tempfile::tempdir()?;
@@ -152,6 +157,7 @@ fn make(releases: &[Release]) -> anyhow::Result<Made> {
         for release in releases {
             match release {
                 Release::Torch(version) => torch::make(registry, version, &mut made).with_context(|| format!("torch {version}")),
+                Release::TorchNpu(version) => torch_npu::make(registry, version, &mut made).with_context(|| format!("torch-npu {version}")),
                 Release::TvmFfi(version) => tvm_ffi::make(registry, version, &mut made).with_context(|| format!("tvm-ffi {version}")),
                 Release::Cuda(version) => cuda::make(registry, version, &mut made).with_context(|| format!("CUDA {version}")),
                 Release::Headers(project, version) => {

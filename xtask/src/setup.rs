@@ -4,6 +4,7 @@
 //! is made anew, as is one whose recipe has changed. A lock lets only one process at a time set up.
 
 pub(crate) mod apple;
+mod npu;
 pub(crate) mod sycl;
 
 use std::fs::File;
@@ -78,6 +79,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     ffi_headers(workspace)?;
     bindgen(workspace)?;
     sycl::sycl(workspace)?;
+    npu::torch_npu(workspace)?;
     if options.full {
         torch_pythons(workspace, TORCH_FULL)?;
         tvm_ffi_pythons_full(workspace)?;
@@ -263,6 +265,7 @@ pub(crate) fn for_cargo_tests(workspace: &Workspace) -> anyhow::Result<()> {
     tvm_ffi_pythons(workspace)?;
     sycl::sycl(workspace)?;
     apple::apple(workspace)?;
+    npu::torch_npu(workspace)?;
     torch_pythons(workspace, TORCH).map(drop)
 }
 

@@ -62,6 +62,8 @@ pub struct TorchPart {
     pub stand_ins: &'static [(&'static str, &'static str)],
     /// Headers that only torch's build for this backend has: made of others, where the torch at hand is another build.
     pub foreign_headers: Option<ForeignHeaders>,
+    /// Why there are no extensions of this backend under torch's stable ABI; none where there are.
+    pub no_stable_abi: Option<&'static str>,
     /// What is known of those among them that only torch's own build for the backend has: another build may stand in for it.
     pub known: Vec<LibraryExports>,
 }

@@ -25,6 +25,12 @@ pub enum BackendError {
         /// What the author can do about it.
         hint: &'static str,
     },
+    /// Torch's stable ABI, with a backend that it does not know.
+    #[error("torch's stable ABI cannot be used here: {reason}")]
+    NoStableAbi {
+        /// What it does not know.
+        reason: &'static str,
+    },
     /// Nothing is left of the architectures that a component asks for, or the toolkit cannot make them.
     #[error("{message}")]
     Architectures {
@@ -88,6 +94,7 @@ impl BackendError {
             Self::UnknownSource { hint, .. } | Self::HostLimit { hint, .. } | Self::MissingTool { hint, .. } => Some(hint.clone()),
             Self::Architectures { hint, .. } => hint.clone(),
             Self::CxxLevel { hint, .. } => Some((*hint).to_owned()),
+            Self::NoStableAbi { .. } => Some("leave the backend out of `stable-abi`".to_owned()),
             Self::UnknownProcessor { .. } => Some("name the processor, as in `-march=x86-64-v3`".to_owned()),
             Self::DevicePath { .. } => Some("rename it".to_owned()),
             Self::ToolkitFlag { .. } | Self::Graph(_) => None,

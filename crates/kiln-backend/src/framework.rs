@@ -12,6 +12,11 @@ pub trait Framework: Send + Sync {
     /// The tree of its headers: its name in the graph and its place.
     fn root(&self) -> (RootName, RootBinding);
 
+    /// The trees of its headers: that of [`Framework::root`], and those of packages beside it.
+    fn roots(&self) -> Vec<(RootName, RootBinding)> {
+        vec![self.root()]
+    }
+
     /// What its libraries export.
     fn exports(&self) -> &[LibraryExports];
 

@@ -54,11 +54,19 @@ impl Framework for TorchFramework {
         (self.toolchain.root.clone(), self.toolchain.binding.clone())
     }
 
+    fn roots(&self) -> Vec<(RootName, RootBinding)> {
+        let addition = self.toolchain.addition.iter().map(|addition| (addition.root.clone(), addition.binding.clone()));
+        std::iter::once(self.root()).chain(addition).collect()
+    }
+
     fn exports(&self) -> &[LibraryExports] {
         &self.toolchain.exports
     }
 
     fn profile(&self, lowering: &mut Lowering<'_>, part: &FrameworkPart, component: &Component) -> Result<CompileProfile, BackendError> {
+        if let Some(reason) = part.torch.no_stable_abi.filter(|_| self.stable_abi.is_some()) {
+            return Err(BackendError::NoStableAbi { reason });
+        }
         let generated_headers = Some(generated::headers(lowering.graph, part.torch.has_streams)?);
         let mut defines = vec![part.define.to_owned()];
         defines.extend(part.torch.defines.iter().cloned());
@@ -88,7 +96,7 @@ impl Framework for TorchFramework {
                 .and_then(|foreign| self.foreign_headers(foreign)),
             made_headers: Vec::new(),
             system_include_dirs: self.toolchain.include_dirs.clone(),
-            mapped_roots: vec![(self.toolchain.root.clone(), "torch".to_owned())],
+            mapped_roots: self.mapped_roots(),
             env: Default::default(),
             weight: Some(if self.stable_abi.is_some() { STABLE_UNIT } else { TORCH_UNIT }),
         })
@@ -135,6 +143,12 @@ impl TorchFramework {
         foreign.dirs.iter().for_each(|below| headers_below(&include, below, &mut names));
         names.sort_unstable();
         (!names.is_empty()).then_some(HeaderFiles { dir, names })
+    }
+
+    /// The trees of its headers, with what stands for each in messages and objects.
+    fn mapped_roots(&self) -> Vec<(RootName, String)> {
+        let addition = self.toolchain.addition.iter().map(|addition| (addition.root.clone(), addition.name.clone()));
+        std::iter::once((self.toolchain.root.clone(), "torch".to_owned())).chain(addition).collect()
     }
 
     /// Torch's libraries: those that the backend links with, in the backend's order, and the others.

@@ -61,6 +61,16 @@ pub enum Error {
         /// The releases of that platform that the catalog has, ascending.
         known: Vec<String>,
     },
+    /// The catalog has no torch-npu for this release of torch.
+    #[error("no torch-npu for torch {torch} and {platform} is in the catalog")]
+    UnknownTorchNpu {
+        /// The release of torch.
+        torch: String,
+        /// The platform.
+        platform: String,
+        /// The releases of torch that it has one for, ascending.
+        known: Vec<String>,
+    },
     /// The catalog itself is damaged.
     #[error("the catalog is damaged: {reason}")]
     Catalog {
@@ -348,7 +358,8 @@ impl Error {
                 let known = if known.is_empty() { String::new() } else { format!("the catalog has {}; ", known.join(", ")) };
                 Some(format!("{known}pin another release with `kiln toolchain add torch=={version}`"))
             }
-            Self::UnknownTvmFfi { known, .. } if known.is_empty() => None,
+            Self::UnknownTvmFfi { known, .. } | Self::UnknownTorchNpu { known, .. } if known.is_empty() => None,
+            Self::UnknownTorchNpu { known, .. } => Some(format!("the catalog has one for torch {}", known.join(", "))),
             Self::UnknownTvmFfi { known, .. } => Some(format!("the catalog has {}", known.join(", "))),
             Self::Unvouched { .. } | Self::TooLarge { .. } | Self::Make(_) => {
                 Some("another index can be given with `--index URL`; nothing of the file was kept".to_owned())

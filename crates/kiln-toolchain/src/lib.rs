@@ -52,7 +52,7 @@ pub mod zip;
 
 #[cfg(feature = "wheels")]
 pub use catalog::{
-    Catalog, CudaMembers, CudaToolkit, CudaUse, HeaderLibrary, TorchBuild, TorchRelease, TvmFfiRelease, cutlass_version,
+    Catalog, CudaMembers, CudaToolkit, CudaUse, HeaderLibrary, TorchBuild, TorchNpuRelease, TorchRelease, TvmFfiRelease, cutlass_version,
     torch_build_serves, torch_compute_of, torch_local_for,
 };
 #[cfg(feature = "wheels")]
@@ -86,5 +86,5 @@ pub use stand_in::{ComparedHeaders, StandIn};
 #[cfg(feature = "wheels")]
 pub use store::{Removal, StoreTree};
 pub use terms::Terms;
-pub use toolchain::{CxxLevel, Provider, TorchToolchain, TvmFfiToolchain};
+pub use toolchain::{CxxLevel, Provider, TorchAddition, TorchToolchain, TvmFfiToolchain};
 pub use whole_file::write_whole;

@@ -20,7 +20,7 @@ use kiln_graph::{Interrupt, PathRef, RootBinding, RootKind, RootName};
 use url::Url;
 
 pub use self::would::Availability;
-use crate::catalog::{Catalog, TorchBuild, TorchRelease, TvmFfiRelease};
+use crate::catalog::{Catalog, TorchBuild, TorchNpuRelease, TorchRelease, TvmFfiRelease};
 use crate::error::Error;
 use crate::event::{FetchEvent, FetchSink};
 use crate::http::{Client, IndexUrl, RetryPolicy};
@@ -30,7 +30,7 @@ use crate::network::Network;
 use crate::part::{Members, Part, WheelPin, digest_of};
 use crate::store::{Lock, Store, StoreTree, TreeInfo, TreeWriter};
 use crate::terms::Terms;
-use crate::toolchain::{Provider, TorchToolchain, TvmFfiToolchain, torch_libraries};
+use crate::toolchain::{Provider, TorchAddition, TorchToolchain, TvmFfiToolchain, torch_libraries};
 use crate::wheel::{Pin, Reading, Source, Wheel};
 
 /// A release of the catalog and its place in the store.
@@ -144,6 +144,18 @@ impl<'a> Provisioner<'a> {
         tvm_ffi_toolchain(release, self.planned(release.tree()))
     }
 
+    /// The package beside torch that variants of a torch release with this compute need; none where torch itself knows the device. Without
+    /// `fetch` as a plan needs it: the directory that it names may not be there.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTorchNpu`]; otherwise as [`Provisioner::torch`].
+    pub fn torch_addition(&self, torch: &Version, compute: Compute, platform: &str, fetch: bool) -> Result<Option<TorchAddition>, Error> {
+        let Compute::Cann(_) = compute else { return Ok(None) };
+        let release = self.catalog.torch_npu_for(torch, platform)?;
+        let tree = if fetch { self.told(|| self.find_or_fetch(&Item::from(release)))? } else { self.planned(release.tree()) };
+        torch_addition(release, tree).map(Some)
+    }
+
     /// The catalog that it works from.
     pub fn catalog(&self) -> &Catalog {
         self.catalog
@@ -201,6 +213,7 @@ impl<'a> Provisioner<'a> {
             identity: tree.digest,
             cxx_level: release.cxx_level,
             stand_in: None,
+            addition: None,
         }
     }
 
@@ -447,7 +460,8 @@ impl<'a> Provisioner<'a> {
         }
         locations.put(&pin.sha256, &found.url)?;
         let torch = self.catalog.releases().iter().map(|release| &release.wheel);
-        for known in torch.chain(self.catalog.tvm_ffi_releases().iter().map(|release| &release.wheel)) {
+        let torch_npu = self.catalog.torch_npu_releases().iter().map(|release| &release.wheel);
+        for known in torch.chain(torch_npu).chain(self.catalog.tvm_ffi_releases().iter().map(|release| &release.wheel)) {
             if let Some(listed) = files.get(&known.file).filter(|listed| listed.sha256.as_ref() == Some(&known.sha256)) {
                 locations.put(&known.sha256, &listed.url)?;
             }
@@ -535,6 +549,17 @@ impl From<&TvmFfiRelease> for Item {
     }
 }
 
+impl From<&TorchNpuRelease> for Item {
+    fn from(release: &TorchNpuRelease) -> Self {
+        Self {
+            info: release.tree(),
+            part: release.part(),
+            what: format!("torch-npu {} ({})", release.wheel.version(), release.platform),
+            argument: format!("torch-npu=={}", release.wheel.version()),
+        }
+    }
+}
+
 fn provider(wheel: &WheelPin) -> Provider {
     Provider::Wheel { file: wheel.file.clone(), sha256: wheel.sha256.clone(), record_sha256: wheel.record_sha256.clone() }
 }
@@ -545,6 +570,22 @@ fn tvm_ffi_toolchain(release: &TvmFfiRelease, tree: StoreTree) -> Result<TvmFfiT
         version: release.version.clone(),
         provider: provider(&release.wheel),
         include_dirs: TvmFfiRelease::INCLUDE_DIRS.map(|dir| PathRef { root: root.clone(), path: dir.to_owned() }).to_vec(),
+        root,
+        binding: RootBinding { dir: tree.dir, kind: RootKind::Immutable { digest: tree.digest.clone() } },
+        exports: release.exports()?,
+        identity: tree.digest,
+        terms: tree.terms,
+    })
+}
+
+fn torch_addition(release: &TorchNpuRelease, tree: StoreTree) -> Result<TorchAddition, Error> {
+    let root = RootName::new(tree.id);
+    Ok(TorchAddition {
+        name: release.wheel.project.clone(),
+        version: release.wheel.version().to_owned(),
+        torch: release.torch.clone(),
+        provider: provider(&release.wheel),
+        include_dirs: TorchNpuRelease::INCLUDE_DIRS.map(|dir| PathRef { root: root.clone(), path: dir.to_owned() }).to_vec(),
         root,
         binding: RootBinding { dir: tree.dir, kind: RootKind::Immutable { digest: tree.digest.clone() } },
         exports: release.exports()?,

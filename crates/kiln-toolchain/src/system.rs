@@ -174,6 +174,7 @@ pub fn torch_from(search: &SystemSearch<'_>) -> Result<SystemTorch, SystemError>
         identity,
         terms: Vec::new(),
         stand_in: None,
+        addition: None,
     };
     Ok(SystemTorch { toolchain, python_version: answer.version, python_include: answer.include, probes })
 }

@@ -77,6 +77,31 @@ impl fmt::Display for CxxLevel {
     }
 }
 
+/// A package beside torch, for devices that torch's own builds do not know: headers, and a library that extensions link with.
+#[derive(Clone, Debug)]
+pub struct TorchAddition {
+    /// Its project on the index: `torch-npu`.
+    pub name: String,
+    /// Its version as it writes it: `2.12.0.post3`.
+    pub version: String,
+    /// The release of torch that it was made for.
+    pub torch: Version,
+    /// Where it came from.
+    pub provider: Provider,
+    /// Name of the root that the include directories are relative to; it changes when the tree's content does.
+    pub root: RootName,
+    /// Where that root lies on this machine, and its digest.
+    pub binding: RootBinding,
+    /// Include directories in their order. They come after torch's own.
+    pub include_dirs: Vec<PathRef>,
+    /// What its libraries export, in link order.
+    pub exports: Vec<LibraryExports>,
+    /// Digest of everything above that decides a build's result, as lower-case hexadecimal text.
+    pub identity: String,
+    /// The terms under which its files come; empty for one that was only planned.
+    pub terms: Vec<Terms>,
+}
+
 /// Headers and link names of one torch build.
 #[derive(Clone, Debug)]
 pub struct TorchToolchain {
@@ -92,16 +117,29 @@ pub struct TorchToolchain {
     pub root: RootName,
     /// Where that root lies on this machine, and its digest.
     pub binding: RootBinding,
-    /// Include directories in their order: `torch/include`, then `torch/include/torch/csrc/api/include`.
+    /// Include directories in their order: `torch/include`, then `torch/include/torch/csrc/api/include`, then those of the addition.
     pub include_dirs: Vec<PathRef>,
-    /// What torch's libraries export, in link order.
+    /// What torch's libraries and those of the addition export, in link order.
     pub exports: Vec<LibraryExports>,
-    /// Digest of everything above that decides a build's result, as lower-case hexadecimal text.
+    /// Digest of everything of torch's that decides a build's result, as lower-case hexadecimal text.
     pub identity: String,
     /// The language level that the umbrella headers want.
     pub cxx_level: CxxLevel,
     /// The terms under which its files come; empty for an installed one, and for one that was only planned.
     pub terms: Vec<Terms>,
+    /// The package beside it that variants for some devices need; it has an identity of its own.
+    pub addition: Option<TorchAddition>,
+}
+
+impl TorchToolchain {
+    /// The same with a package beside it: its include directories and its libraries come after torch's.
+    #[must_use]
+    pub fn with_addition(mut self, addition: TorchAddition) -> Self {
+        self.include_dirs.extend(addition.include_dirs.iter().cloned());
+        self.exports.extend(addition.exports.iter().cloned());
+        self.addition = Some(addition);
+        self
+    }
 }
 
 /// Headers and link names of one tvm-ffi release.

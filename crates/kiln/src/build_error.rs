@@ -289,6 +289,7 @@ fn toolchain_code(error: &kiln_toolchain::Error) -> &'static str {
         E::IndexUrl { .. } | E::PipConfig { .. } | E::Certificates { .. } | E::Proxy { .. } | E::Netrc { .. } => "network-settings",
         E::UnknownTorch { .. } => "unknown-torch",
         E::UnknownTvmFfi { .. } => "unknown-tvm-ffi",
+        E::UnknownTorchNpu { .. } => "unknown-torch-npu",
         E::Catalog { .. } => "internal",
         E::Offline { .. } => "offline",
         E::Interrupted => "interrupted",

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kiln_backend::{Framework, TorchFramework, TvmFfiFramework};
 use kiln_format::variant::Compute;
 use kiln_format::{Build, MajorMinor, OpsId, Version};
-use kiln_toolchain::{Availability, Error, Provider, Provisioner, StandIn, Terms, TorchToolchain, TvmFfiToolchain};
+use kiln_toolchain::{Availability, Error, Provider, Provisioner, StandIn, Terms, TorchAddition, TorchToolchain, TvmFfiToolchain};
 
 use crate::matrix::{Kind, Selected};
 
@@ -78,14 +78,16 @@ pub struct Provided<'a> {
     pub terms: &'a [Terms],
     /// The build of torch that its headers stand in for, if it is another one.
     pub stand_in: Option<&'a StandIn>,
+    /// The package beside torch.
+    pub addition: Option<&'a TorchAddition>,
 }
 
 /// A framework that a build would find.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFramework {
-    /// `torch` or `tvm-ffi`.
+    /// `torch`, `torch-npu` or `tvm-ffi`.
     pub name: &'static str,
-    /// The release.
+    /// The release; of torch-npu that of the torch that it was made for.
     pub release: Version,
     /// Where it would come from; none for one that is installed.
     pub availability: Option<Availability>,
@@ -114,6 +116,10 @@ impl Frameworks {
                         TorchSource::System(toolchain) => (**toolchain).clone(),
                         TorchSource::Wheels => provisioner.torch_for(release, *compute, platform, fetch)?,
                     };
+                    let toolchain = match provisioner.torch_addition(&toolchain.version, *compute, platform, fetch)? {
+                        Some(addition) => toolchain.with_addition(addition),
+                        None => toolchain,
+                    };
                     frameworks = frameworks.with_torch(release.clone(), *compute, toolchain);
                 }
                 FrameworkUse::TvmFfi(minor) => {
@@ -141,6 +147,10 @@ impl Frameworks {
             let found = FoundFramework { name: "torch", release: toolchain.version.clone(), availability };
             if !all.contains(&found) {
                 all.push(found);
+            }
+            if let Some(addition) = &toolchain.addition {
+                let availability = source.provisioner.would_provide_torch_addition(&toolchain.version, *compute, source.platform)?;
+                all.push(FoundFramework { name: "torch-npu", release: addition.torch.clone(), availability });
             }
         }
         for TvmFfiToolchain { version, .. } in self.tvm_ffi.values() {
@@ -177,12 +187,20 @@ impl Frameworks {
     pub fn provided(&self, selected: &Selected) -> Option<Provided<'_>> {
         match FrameworkUse::of(selected)? {
             FrameworkUse::Torch(release, compute) => {
-                let TorchToolchain { version, provider, identity, terms, stand_in, .. } = self.torch.get(&(release, compute))?;
-                Some(Provided { name: "torch", version, provider, identity, terms, stand_in: stand_in.as_ref() })
+                let TorchToolchain { version, provider, identity, terms, stand_in, addition, .. } = self.torch.get(&(release, compute))?;
+                Some(Provided {
+                    name: "torch",
+                    version,
+                    provider,
+                    identity,
+                    terms,
+                    stand_in: stand_in.as_ref(),
+                    addition: addition.as_ref(),
+                })
             }
             FrameworkUse::TvmFfi(minor) => {
                 let TvmFfiToolchain { version, provider, identity, terms, .. } = self.tvm_ffi.get(&minor)?;
-                Some(Provided { name: "tvm-ffi", version, provider, identity, terms, stand_in: None })
+                Some(Provided { name: "tvm-ffi", version, provider, identity, terms, stand_in: None, addition: None })
             }
         }
     }

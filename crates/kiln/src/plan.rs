@@ -141,6 +141,7 @@ impl PlanError {
             Self::Component { source, .. } => match source {
                 BackendError::UnknownSource { .. } => "unknown-source",
                 BackendError::CxxLevel { .. } => "cxx-level",
+                BackendError::NoStableAbi { .. } => "no-stable-abi",
                 BackendError::Architectures { .. } => "no-architecture",
                 BackendError::ToolkitFlag { .. } => "toolkit-flag",
                 BackendError::UnknownProcessor { .. } => "unknown-processor",
@@ -203,8 +204,9 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                     None => return Err(PlanError::NoBackend { variant, backend: selected.backend }),
                 };
                 let framework = request.frameworks.bind(request.build, selected, &ops_id).ok_or_else(no_toolchain)?;
-                let (root, binding) = framework.root();
-                graph.bind_root(root, binding)?;
+                for (root, binding) in framework.roots() {
+                    graph.bind_root(root, binding)?;
+                }
                 let host = request.host.ok_or_else(no_toolchain)?;
                 if let Some(floor) = request.floor {
                     let (root, binding) = floor.root();

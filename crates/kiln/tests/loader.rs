@@ -29,9 +29,11 @@ fn python() -> PathBuf {
 fn packaged(build_toml: &str, init: &str) -> tempfile::TempDir {
     let tmp = tempfile::tempdir().unwrap();
     let root = tmp.path();
-    fs::create_dir_all(root.join("torch-ext/my_kernel")).unwrap();
+    for dir in ["torch-ext", "tvm-ffi-ext"] {
+        fs::create_dir_all(root.join(dir).join("my_kernel")).unwrap();
+        fs::write(root.join(dir).join("my_kernel/__init__.py"), init).unwrap();
+    }
     fs::write(root.join("build.toml"), build_toml).unwrap();
-    fs::write(root.join("torch-ext/my_kernel/__init__.py"), init).unwrap();
     fs::write(root.join("torch-ext/my_kernel/typed.pyi"), "").unwrap();
     fs::write(root.join("fake.so"), "no object").unwrap();
 
@@ -122,6 +124,21 @@ fn a_mixed_kernel_is_accepted() {
         names
     };
     assert_eq!(names(old.path()), names(packaged(&new, "").path()));
+}
+
+/// Variants for NPUs: compiled under torch and under tvm-ffi, whose `build.toml` is Kiln's alone, and Python alone.
+#[test]
+fn kernels_for_npus_are_accepted() {
+    let kernel = "[kernel.a]\nbackend = \"cann\"\ndepends = []\nsrc = [\"a.asc\", \"a.cpp\"]\n";
+    for (framework, variant) in [("torch", "torch212-cxx11-cann85-x86_64-linux"), ("tvm-ffi", "tvm-ffi01-cann85-x86_64-linux")] {
+        let project = packaged(&format!("{GENERAL}backends = [\"cann\"]\n[{framework}]\nsrc = [\"b.cpp\"]\n{kernel}"), "");
+        let output = check(project.path(), &["--unreadable"]);
+        assert!(output.lines().any(|line| line.starts_with(&format!("{variant} _my_kernel_cann_"))), "{output}");
+        let metadata = fs::read_to_string(project.path().join("build").join(variant).join("metadata.json")).unwrap();
+        assert!(metadata.contains("\"cann\"") && !metadata.contains("archs"), "{metadata}");
+    }
+    let python = packaged(&format!("{GENERAL}backends = [\"cann\"]\n[torch-noarch]\n"), "");
+    assert!(check(python.path(), &[]).starts_with("torch-npu "));
 }
 
 #[test]

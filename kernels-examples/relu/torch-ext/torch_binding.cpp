@@ -24,4 +24,12 @@ TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CUDA, ops) {
 }
 #endif
 
+// The device that torch-npu adds to torch is torch's private one.
+#if defined(CANN_KERNEL)
+TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, PrivateUse1, ops) {
+  ops.impl("relu", &relu);
+  ops.impl("relu_backward", &relu_backward);
+}
+#endif
+
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)

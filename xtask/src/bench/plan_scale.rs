@@ -155,6 +155,7 @@ fn toolchain(release: &Version) -> TorchToolchain {
         identity: release.to_string(),
         cxx_level: CxxLevel::Gnu20,
         stand_in: None,
+        addition: None,
     }
 }
 

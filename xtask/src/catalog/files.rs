@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use kiln_toolchain::make_catalog::{Listing, render_cuda, render_headers, render_names, render_torch, render_tvm_ffi};
-use kiln_toolchain::{Catalog, CudaToolkit, HeaderLibrary, TorchRelease, TvmFfiRelease};
+use kiln_toolchain::make_catalog::{Listing, render_cuda, render_headers, render_names, render_torch, render_torch_npu, render_tvm_ffi};
+use kiln_toolchain::{Catalog, CudaToolkit, HeaderLibrary, TorchNpuRelease, TorchRelease, TvmFfiRelease};
 
 use crate::stages::Counts;
 use crate::workspace::Workspace;
@@ -15,12 +15,13 @@ const CATALOG: &str = "crates/kiln-toolchain/catalog";
 /// The module that compiles the names files in.
 const MODULE: &str = "crates/kiln-toolchain/src/names/files.rs";
 /// The tables.
-const TABLES: [&str; 5] = ["torch.toml", "tvm-ffi.toml", "cuda.toml", "cuda-members.toml", "headers.toml"];
+const TABLES: [&str; 6] = ["torch.toml", "torch-npu.toml", "tvm-ffi.toml", "cuda.toml", "cuda-members.toml", "headers.toml"];
 
 /// Entries that were made.
 #[derive(Debug, Default)]
 pub(super) struct Made {
     pub(super) torch: Vec<TorchRelease>,
+    pub(super) torch_npu: Vec<TorchNpuRelease>,
     pub(super) tvm_ffi: Vec<TvmFfiRelease>,
     pub(super) cuda: Vec<CudaToolkit>,
     pub(super) headers: Vec<HeaderLibrary>,
@@ -62,12 +63,14 @@ impl Files {
     /// What the files should hold with these entries in addition, or in place of those for the same version and platform.
     pub(super) fn with(&self, made: Made) -> anyhow::Result<Wanted> {
         let torch = merged(self.catalog.releases(), &made.torch, |release| (release.version.clone(), release.platform.clone()));
+        let torch_npu =
+            merged(self.catalog.torch_npu_releases(), &made.torch_npu, |release| (release.torch.clone(), release.platform.clone()));
         let tvm_ffi = merged(self.catalog.tvm_ffi_releases(), &made.tvm_ffi, |release| (release.version.clone(), release.platform.clone()));
         let cuda = merged(self.catalog.cuda_toolkits(), &made.cuda, |toolkit| (toolkit.version.clone(), toolkit.platform.clone()));
         let headers = merged(self.catalog.header_libraries(), &made.headers, |library| library.name.clone());
         let mut names = self.names.clone();
         names.extend(made.names);
-        wanted(Made { torch, tvm_ffi, cuda, headers, names })
+        wanted(Made { torch, torch_npu, tvm_ffi, cuda, headers, names })
     }
 }
 
@@ -123,13 +126,16 @@ impl Wanted {
 
 /// What the files should hold when these entries are all there is.
 pub(super) fn wanted(made: Made) -> anyhow::Result<Wanted> {
-    let Made { torch, tvm_ffi, cuda, headers, mut names } = made;
+    let Made { torch, torch_npu, tvm_ffi, cuda, headers, mut names } = made;
     let torch_names = torch.iter().map(|release| release.names.as_str());
     let cuda_names = cuda.iter().filter_map(|toolkit| toolkit.names.as_deref());
-    let used: Vec<&str> = torch_names.chain(tvm_ffi.iter().map(|release| release.names.as_str())).chain(cuda_names).collect();
+    let npu_names = torch_npu.iter().map(|release| release.names.as_str());
+    let used: Vec<&str> =
+        torch_names.chain(npu_names).chain(tvm_ffi.iter().map(|release| release.names.as_str())).chain(cuda_names).collect();
     let dir = Path::new(CATALOG);
     let mut files = BTreeMap::from([
         (dir.join("torch.toml"), render_torch(&torch).into_bytes()),
+        (dir.join("torch-npu.toml"), render_torch_npu(&torch_npu).into_bytes()),
         (dir.join("tvm-ffi.toml"), render_tvm_ffi(&tvm_ffi).into_bytes()),
         (dir.join("cuda.toml"), render_cuda(&cuda).into_bytes()),
         (dir.join("headers.toml"), render_headers(&headers).into_bytes()),

@@ -194,6 +194,6 @@ const KEYS: &[Key] = &[
     key("kernel.* (rocm)", "rocm-archs", Kind::RocmArchs, "Architectures to compile for. Default: all that the toolkit has."),
     key("kernel.* (rocm)", "hip-flags", Kind::Texts, "Flags for HIP sources."),
     key("kernel.* (xpu)", "sycl-flags", Kind::Texts, "Flags for SYCL sources."),
-    key("kernel.* (cann)", "npu-archs", Kind::NpuArchs, "Architectures to compile for."),
+    key("kernel.* (cann)", "npu-archs", Kind::NpuArchs, "Architecture to compile for: one. Default: `dav-2201`."),
     key("kernel.* (cann)", "asc-flags", Kind::Texts, "Flags for Ascend C sources."),
 ];

@@ -10,6 +10,7 @@ mod pin;
 #[cfg(test)]
 mod tests;
 mod torch;
+mod torch_npu;
 mod tvm_ffi;
 
 use kiln_format::lock::Lock;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use self::cuda::{RawCuda, RawMembers};
 use self::headers::RawHeaders;
 use self::torch::RawTorch;
+use self::torch_npu::RawTorchNpu;
 use self::tvm_ffi::RawTvmFfi;
 use crate::error::Error;
 use crate::part::{Part, WheelPin};
@@ -28,11 +30,14 @@ pub use self::flavour::{TorchBuild, torch_build_serves, torch_compute_of, torch_
 pub use self::headers::{HeaderLibrary, cutlass_version};
 pub use self::torch::TorchRelease;
 pub(crate) use self::torch::shown;
+pub use self::torch_npu::TorchNpuRelease;
 pub use self::tvm_ffi::TvmFfiRelease;
 
 /// The catalog that is compiled in.
 const EMBEDDED: &str = concat!(
     include_str!("../../catalog/torch.toml"),
+    "\n",
+    include_str!("../../catalog/torch-npu.toml"),
     "\n",
     include_str!("../../catalog/tvm-ffi.toml"),
     "\n",
@@ -47,6 +52,7 @@ const EMBEDDED: &str = concat!(
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
     releases: Vec<TorchRelease>,
+    torch_npu: Vec<TorchNpuRelease>,
     tvm_ffi: Vec<TvmFfiRelease>,
     cuda: Vec<CudaToolkit>,
     cuda_members: Vec<CudaMembers>,
@@ -59,6 +65,8 @@ pub struct Catalog {
 struct RawCatalog {
     #[serde(default)]
     torch: Vec<RawTorch>,
+    #[serde(default, rename = "torch-npu")]
+    torch_npu: Vec<RawTorchNpu>,
     #[serde(default, rename = "tvm-ffi")]
     tvm_ffi: Vec<RawTvmFfi>,
     #[serde(default)]
@@ -78,7 +86,8 @@ impl Catalog {
         Self::parse(EMBEDDED)
     }
 
-    /// Reads a catalog in TOML: `[[torch]]` tables with the fields of [`TorchRelease`] (`cxx` for the language level), `[[tvm-ffi]]` with those of [`TvmFfiRelease`], `[[cuda]]`
+    /// Reads a catalog in TOML: `[[torch]]` tables with the fields of [`TorchRelease`] (`cxx` for the language level), `[[torch-npu]]` with those
+    /// of [`TorchNpuRelease`], `[[tvm-ffi]]` with those of [`TvmFfiRelease`], `[[cuda]]`
     /// tables with those of [`CudaToolkit`], `[[cuda-members]]` with those of [`CudaMembers`], `[[headers]]` with those of
     /// [`HeaderLibrary`]. Releases are kept by ascending
     /// version, then platform.
@@ -91,6 +100,9 @@ impl Catalog {
         let mut releases = raw.torch.into_iter().map(torch::release).collect::<Result<Vec<_>, _>>()?;
         releases.sort_by(|a, b| (&a.version, &a.platform).cmp(&(&b.version, &b.platform)));
         once("torch", releases.iter().map(|release| (&release.version, release.platform.as_str())))?;
+        let mut torch_npu = raw.torch_npu.into_iter().map(torch_npu::release).collect::<Result<Vec<_>, _>>()?;
+        torch_npu.sort_by(|a, b| (&a.torch, &a.platform).cmp(&(&b.torch, &b.platform)));
+        once("torch-npu for torch", torch_npu.iter().map(|release| (&release.torch, release.platform.as_str())))?;
         let mut tvm_ffi = raw.tvm_ffi.into_iter().map(tvm_ffi::release).collect::<Result<Vec<_>, _>>()?;
         tvm_ffi.sort_by(|a, b| (&a.version, &a.platform).cmp(&(&b.version, &b.platform)));
         once("tvm-ffi", tvm_ffi.iter().map(|release| (&release.version, release.platform.as_str())))?;
@@ -104,7 +116,7 @@ impl Catalog {
         if let Some((library, _)) = twice {
             return Err(damaged(format!("the headers `{}` have two entries", library.name)));
         }
-        Ok(Self { releases, tvm_ffi, cuda, cuda_members, headers })
+        Ok(Self { releases, torch_npu, tvm_ffi, cuda, cuda_members, headers })
     }
 
     /// The same with the releases that a lock file pins. They stand in place of those for the same version, local part and platform.
@@ -151,6 +163,26 @@ impl Catalog {
     fn unknown_torch(&self, version: &Version, local: Option<&str>, platform: &str) -> Error {
         let known = self.releases.iter().filter(|release| release.platform == platform).map(TorchRelease::shown).collect();
         Error::UnknownTorch { version: torch::shown(version, local), platform: platform.to_owned(), known }
+    }
+
+    /// All releases of torch-npu, by the release of torch that each is for, then platform.
+    pub fn torch_npu_releases(&self) -> &[TorchNpuRelease] {
+        &self.torch_npu
+    }
+
+    /// The torch-npu that goes with a release of torch for `platform`: the one that was made for it, or else for another one of the same
+    /// minor version, within which torch keeps its interfaces. Its variants are named after the minor alone.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTorchNpu`] with those that there are for the platform.
+    pub fn torch_npu_for(&self, torch: &Version, platform: &str) -> Result<&TorchNpuRelease, Error> {
+        let of_platform = || self.torch_npu.iter().filter(|release| release.platform == platform);
+        let of_minor = || of_platform().rev().find(|release| release.torch.major_minor() == torch.major_minor());
+        of_platform().find(|release| release.torch == *torch).or_else(of_minor).ok_or_else(|| Error::UnknownTorchNpu {
+            torch: torch.to_string(),
+            platform: platform.to_owned(),
+            known: of_platform().map(|release| release.torch.to_string()).collect(),
+        })
     }
 
     /// All releases of tvm-ffi, by ascending version, then platform.

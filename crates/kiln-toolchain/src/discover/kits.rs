@@ -279,9 +279,15 @@ const CANN: Table = Table {
     program: "bisheng",
     places: &[Place::At("/usr/local/Ascend/ascend-toolkit/latest"), Place::Home("Ascend/ascend-toolkit/latest")],
     parts: &[
-        must("bisheng", Need::Cann, &["bin/bisheng", "compiler/ccec_compiler/bin/bisheng"]),
+        must(
+            "bisheng",
+            Need::Cann,
+            &["bin/bisheng", "compiler/ccec_compiler/bin/bisheng", "{cpu}-linux/ccec_compiler/bin/bisheng", "ccec_compiler/bin/bisheng"],
+        ),
         must("acl/acl.h", Need::Cann, &["include/acl/acl.h", "{cpu}-linux/include/acl/acl.h"]),
         must("libascendcl.so", Need::Cann, &["lib64/libascendcl.so", "{cpu}-linux/lib64/libascendcl.so"]),
+        extra("libascendc_runtime.a", Need::Cann, &["lib64/libascendc_runtime.a", "{cpu}-linux/lib64/libascendc_runtime.a"]),
+        extra("libasc_plugin.so", Need::Cann, &["lib64/plugin/asc/libasc_plugin.so", "{cpu}-linux/lib64/plugin/asc/libasc_plugin.so"]),
     ],
     wheels: &[],
     headers: &["acl"],

@@ -9,14 +9,16 @@ mod headers;
 mod registry;
 mod render;
 mod torch;
+mod torch_npu;
 mod tvm_ffi;
 mod wheel;
 
 pub use self::cuda::{MadeCudaWheel, cuda_components, make_cuda_wheel};
 pub use self::headers::make_headers;
 pub use self::registry::{Listing, Registry};
-pub use self::render::{render_cuda, render_headers, render_names, render_torch, render_tvm_ffi};
+pub use self::render::{render_cuda, render_headers, render_names, render_torch, render_torch_npu, render_tvm_ffi};
 pub use self::torch::{MadeRelease, make_release};
+pub use self::torch_npu::{MadeTorchNpu, make_torch_npu};
 pub use self::tvm_ffi::{MadeTvmFfi, make_tvm_ffi};
 pub use self::wheel::WholeWheel;
 

@@ -2,13 +2,19 @@
 
 use std::fmt::Write as _;
 
-use crate::catalog::{CudaToolkit, HeaderLibrary, TorchRelease, TvmFfiRelease};
+use crate::catalog::{CudaToolkit, HeaderLibrary, TorchNpuRelease, TorchRelease, TvmFfiRelease};
 use crate::part::WheelPin;
 
 /// The first lines of the list of torch releases.
 const TORCH: &str = "\
 # The torch wheels that Kiln knows. Written by `cargo xtask catalog`: each wheel was read whole and its sha256 compared
 # with what the index says before `record_sha256` was taken from it.
+";
+
+/// The first lines of the list of torch-npu releases.
+const TORCH_NPU: &str = "\
+# The wheels of torch-npu that Kiln knows. Written by `cargo xtask catalog`, which read each of them whole: the release of torch that each
+# goes with is the one that its own metadata require.
 ";
 
 /// The first lines of the list of tvm-ffi releases.
@@ -39,6 +45,18 @@ pub fn render_torch(releases: &[TorchRelease]) -> String {
         // Writing to memory does not fail.
         let _ = write!(text, "\n[[torch]]\nversion = \"{version}\"\nplatform = \"{platform}\"\n{}", pin("wheel", &release.wheel));
         let _ = write!(text, "{cuda}cxx = \"{cxx_level}\"\nlicense = \"{license}\"\nnames = \"{names}\"\n");
+    }
+    text
+}
+
+/// `torch-npu.toml` with these releases, by the release of torch that each is for, then platform.
+pub fn render_torch_npu(releases: &[TorchNpuRelease]) -> String {
+    let mut releases: Vec<&TorchNpuRelease> = releases.iter().collect();
+    releases.sort_by(|a, b| (&a.torch, &a.platform).cmp(&(&b.torch, &b.platform)));
+    let mut text = TORCH_NPU.to_owned();
+    for TorchNpuRelease { torch, platform, wheel, license, names } in releases {
+        let _ = write!(text, "\n[[torch-npu]]\ntorch = \"{torch}\"\nplatform = \"{platform}\"\n{}", pin("wheel", wheel));
+        let _ = write!(text, "license = \"{license}\"\nnames = \"{names}\"\n");
     }
     text
 }

@@ -16,8 +16,9 @@ mod tests {
         let catalog = crate::Catalog::embedded().unwrap();
         let torch = catalog.releases().iter().map(|release| release.names.as_str());
         let cuda = catalog.cuda_toolkits().iter().filter_map(|toolkit| toolkit.names.as_deref());
+        let torch_npu = catalog.torch_npu_releases().iter().map(|release| release.names.as_str());
         let mut wanted: Vec<&str> =
-            torch.chain(cuda).chain(catalog.tvm_ffi_releases().iter().map(|release| release.names.as_str())).collect();
+            torch.chain(torch_npu).chain(cuda).chain(catalog.tvm_ffi_releases().iter().map(|release| release.names.as_str())).collect();
         wanted.sort_unstable();
         assert_eq!(wanted, FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     }
@@ -42,10 +43,27 @@ mod tests {
         }
     }
 
+    /// torch-npu's one library has what extensions take from it, and nothing that CANN's libraries have.
+    #[test]
+    fn every_torch_npu_has_its_library() {
+        let files: Vec<_> = FILES.iter().filter(|(name, _)| name.starts_with("torch-npu-")).collect();
+        assert_eq!(files.len(), crate::Catalog::embedded().unwrap().torch_npu_releases().len());
+        for (name, content) in files {
+            let [library] = &super::super::decode(content).unwrap()[..] else { panic!("{name}") };
+            assert_eq!(library.soname, "libtorch_npu.so", "{name}");
+            for wanted in ["_ZN7c10_npu19getCurrentNPUStreamEa", "_ZNK7c10_npu9NPUStream6streamEb"] {
+                assert!(library.offers(wanted), "{name} lacks {wanted}");
+            }
+            for of_cann in ["aclrtSynchronizeStream", "aclrtMalloc", "HcclAllReduce"] {
+                assert!(!library.offers(of_cann), "{name} has {of_cann}");
+            }
+        }
+    }
+
     /// Each file must be whole, within the 0.3 MB that a release may cost, and know what every torch exports.
     #[test]
     fn every_file_has_the_libraries_of_a_release() {
-        for (name, content) in FILES.iter().filter(|(name, _)| name.starts_with("torch-")) {
+        for (name, content) in FILES.iter().filter(|(name, _)| name.starts_with("torch-") && !name.starts_with("torch-npu-")) {
             assert!(content.len() < 300_000, "{name}: {}", content.len());
             let libraries = super::super::decode(content).unwrap();
             let [platform] = ["linux-x86_64", "linux-aarch64", "darwin-aarch64", "windows-x86_64"]

@@ -80,6 +80,16 @@ impl Provisioner<'_> {
         self.would_provide(&Item::from(self.catalog.tvm_ffi(version, platform)?))
     }
 
+    /// The same for [`Provisioner::torch_addition`]; none where torch itself knows the device.
+    ///
+    /// # Errors
+    /// Those with which [`Provisioner::torch_addition`] would end.
+    pub fn would_provide_torch_addition(&self, torch: &Version, compute: Compute, platform: &str) -> Result<Option<Availability>, Error> {
+        let Compute::Cann(_) = compute else { return Ok(None) };
+        let release = self.catalog.torch_npu_for(torch, platform)?;
+        self.would_provide(&Item::from(release)).map(Some)
+    }
+
     fn would_provide(&self, item: &Item) -> Result<Availability, Error> {
         let Item { info, part, what, argument } = item;
         self.told(|| {

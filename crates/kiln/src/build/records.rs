@@ -56,17 +56,21 @@ pub(super) fn variant(
         let (provider, identity, licenses) = ("system".to_owned(), launcher.identity.clone(), BTreeMap::new());
         toolchains.insert("launcher".to_owned(), ToolchainRecord { provider, version, identity, licenses, ..ToolchainRecord::default() });
     }
-    if let Some(Provided { name, version, provider, identity, terms, stand_in }) = framework {
-        let (provider, wheel) = match provider {
-            Provider::Wheel { file, .. } => ("wheel", Some(file.clone())),
-            Provider::System { .. } => ("python", None),
-        };
+    if let Some(Provided { name, version, provider, identity, terms, stand_in, addition }) = framework {
+        let (provider, wheel) = provided_by(provider);
         let (provider, version, identity) = (provider.to_owned(), version.to_string(), identity.to_owned());
         let stands_in_for = stand_in.map(StandInRecord::from);
         toolchains.insert(
             name.to_owned(),
             ToolchainRecord { provider, version, identity, licenses: licenses(terms), wheel, stands_in_for, instead_of: None },
         );
+        if let Some(addition) = addition {
+            let (provider, wheel) = provided_by(&addition.provider);
+            let (provider, version, identity) = (provider.to_owned(), addition.version.clone(), addition.identity.clone());
+            let record =
+                ToolchainRecord { provider, version, identity, licenses: licenses(&addition.terms), wheel, ..ToolchainRecord::default() };
+            toolchains.insert(addition.name.clone(), record);
+        }
     }
     if let Some(compiler) = prepared.backend(selected).and_then(Backend::device_compiler) {
         by = format!("{compiler}, {by}");
@@ -107,6 +111,14 @@ pub(super) fn variant(
         floor: floor(prepared, variant),
         steps,
         proven: Proven { stage, by },
+    }
+}
+
+/// Who provides a framework, as the record says it, and the wheel that it is.
+fn provided_by(provider: &Provider) -> (&'static str, Option<String>) {
+    match provider {
+        Provider::Wheel { file, .. } => ("wheel", Some(file.clone())),
+        Provider::System { .. } => ("python", None),
     }
 }
 

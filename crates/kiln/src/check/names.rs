@@ -6,7 +6,7 @@ use kiln_abi::Framework;
 use kiln_backend::with_stand_ins;
 use kiln_format::MajorMinor;
 use kiln_format::variant::{Compute, Cpu};
-use kiln_toolchain::{Catalog, CudaToolkit, Error, LibraryExports, TvmFfiRelease};
+use kiln_toolchain::{Catalog, CudaToolkit, Error, LibraryExports, TorchNpuRelease, TvmFfiRelease};
 
 use crate::backends::{VENDORS, vendor};
 
@@ -59,6 +59,11 @@ impl FrameworkNames {
             });
             releases.extend(oldest.map(TvmFfiRelease::exports).collect::<Result<Vec<_>, _>>()?);
         }
+        let torch_npu = catalog.torch_npu_releases().iter().filter(|release| {
+            let wanted = matches!(compute, Some(Compute::Cann(_)) | None);
+            wanted && release.platform.starts_with(&prefix) && fits(release.torch.major_minor())
+        });
+        releases.extend(torch_npu.map(TorchNpuRelease::exports).collect::<Result<Vec<_>, _>>()?);
         let cuda = catalog.cuda_toolkits().iter().filter(|toolkit| {
             let wanted = match compute {
                 Some(Compute::Cuda(release)) => toolkit.version.major_minor() == release,

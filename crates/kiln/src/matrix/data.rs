@@ -275,7 +275,8 @@ mod tests {
                 "torch 2.15 cpu",
                 "torch 2.15 cuda 13.2",
                 "torch 2.13 rocm 7.1",
-                "torch 2.13 rocm 7.2"
+                "torch 2.13 rocm 7.2",
+                "torch 2.12 cann 8.5"
             ]
         );
         assert_eq!(matrix.peer_only().rows.len(), rows(false).len());
@@ -286,7 +287,8 @@ mod tests {
         let release = |minor| matrix.rows.iter().find(|row| row.torch == MajorMinor::new(2, minor)).unwrap().release.to_string();
         assert_eq!([11, 12, 13, 14, 15].map(release), ["2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0"]);
         assert_eq!(matrix.newest_torch(BackendName::Rocm, None), Some(MajorMinor::new(2, 13)));
-        assert_eq!(matrix.newest_torch(BackendName::Cann, None), None);
+        assert_eq!(matrix.newest_torch(BackendName::Cann, None), Some(MajorMinor::new(2, 12)));
+        assert_eq!(matrix.newest_torch(BackendName::Neuron, None), None);
     }
 
     #[test]

@@ -282,6 +282,14 @@ mod tests {
               "compute": "13.2",
               "reason": "backend-not-listed",
               "message": "`general.backends` does not list it"
+            },
+            {
+              "backend": "cann",
+              "name": null,
+              "torch": "2.12",
+              "compute": "8.5",
+              "reason": "backend-not-listed",
+              "message": "`general.backends` does not list it"
             }
           ]
         }

@@ -53,6 +53,7 @@ fn torch(release: &str, cxx_level: CxxLevel) -> TorchToolchain {
         identity: release.to_owned(),
         cxx_level,
         stand_in: None,
+        addition: None,
     }
 }
 

@@ -168,8 +168,9 @@ impl<'a> Bench<'a> {
         let mut graph = Graph::new();
         graph.bind_root(project.clone(), RootBinding { dir: checked.project.root.clone(), kind: RootKind::Mutable }).map_err(in_graph)?;
         graph.bind_root(RootName::new(COPIES), RootBinding { dir: self.sources.clone(), kind: RootKind::Mutable }).map_err(in_graph)?;
-        let (root, binding) = framework.root();
-        graph.bind_root(root, binding).map_err(in_graph)?;
+        for (root, binding) in framework.roots() {
+            graph.bind_root(root, binding).map_err(in_graph)?;
+        }
         let compute = variant.selected.row.as_ref().map(|row| row.compute).ok_or_else(no_toolchain)?;
         for tree in headers.of(compute) {
             graph.bind_root(tree.root.clone(), tree.binding.clone()).map_err(in_graph)?;
