@@ -28,13 +28,14 @@ pub use framework::Framework;
 pub use generated::generate;
 pub use host::FittingHost;
 pub use kiln_format::build::KernelOptions;
+pub use kiln_format::variant::{Compute, normalize};
 pub use kiln_format::{BackendName, CudaCapability, CudaSuffix, MajorMinor, Span, Spanned, Version};
 pub use kiln_graph::{
     Action, Arg, Args, Builtin, BuiltinError, Call, Graph, Input, Interrupt, OutputRef, PathRef, Piece, Program, ResourceClass,
     RootBinding, RootKind, RootName, Scope, Step, StepId, Weight, write_file,
 };
 pub use kiln_object::elf::Machine;
-pub use kiln_object::{Error as ObjectError, archive, elf, fatbin, offload};
+pub use kiln_object::{Error as ObjectError, archive, elf, fatbin, offload, sycl};
 pub use kiln_toolchain::discover;
 pub use kiln_toolchain::host::{Family, HostCompiler, HostRuntime, RuntimeFile};
 #[cfg(feature = "wheels")]

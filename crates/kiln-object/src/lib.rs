@@ -2,7 +2,7 @@
 //!
 //! [`elf::relocatable`] tells what a `.o` file defines and wants, [`elf::dynamic`] what a shared library exports, imports and
 //! needs ([`elf::dynamic_file`] does the same without holding the file in memory), and [`exports`] what a library of any format
-//! offers. [`archive`] looks into static libraries, [`fatbin`] and [`offload`] tell what device code a file holds, [`stub`] writes shared libraries
+//! offers. [`archive`] looks into static libraries, [`fatbin`], [`offload`] and [`sycl`] tell what device code a file holds, [`stub`] writes shared libraries
 //! that hold names and no code, and [`demangle`] turns C++ symbols into text. [`baseline`] and
 //! [`names`] are data: what old system libraries export, and whose a name is.
 //!
@@ -19,5 +19,6 @@ pub mod fatbin;
 pub mod names;
 pub mod offload;
 pub mod stub;
+pub mod sycl;
 
 pub use error::Error;
