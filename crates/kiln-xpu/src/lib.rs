@@ -8,14 +8,17 @@
 //! | `toolkit` | what an installation is, without running any of it |
 //! | `targets` | what device code is compiled for, and the options that say so |
 //! | `tla` | what kernels on SYCL*TLA get |
+//! | `verify` | whether the code in an extension is what was planned |
 //! | `backend` | all of it together, as a [`Backend`](kiln_backend::Backend) |
 
 mod backend;
 mod targets;
 mod tla;
 mod toolkit;
+mod verify;
 
 pub use backend::{XpuBackend, torch_interface};
 pub use targets::Kernels;
 pub use tla::{TlaError, spirv_extensions, tla_release};
 pub use toolkit::{Dnnl, ToolkitError, XpuToolkit};
+pub use verify::verify_recorded;

@@ -17,13 +17,14 @@ pub fn is_compiled(backend: BackendName) -> bool {
     COMPILED.contains(&backend)
 }
 
-/// Compares the device code in an extension for `compute` with the architectures that its metadata name.
+/// Compares the device code in an extension for `compute` with the architectures that its metadata name, if they name any.
 ///
 /// # Errors
-/// When there is no code for one of them.
-pub fn verify_recorded(compute: Compute, archs: &[String], file: &[u8]) -> Result<(), WrongCode> {
-    match compute {
-        Compute::Cuda(release) => kiln_cuda::verify_recorded(archs, release, file),
+/// When there is no code for one of them, or none at all where a backend's metadata never name any.
+pub fn verify_recorded(compute: Compute, archs: Option<&[String]>, file: &[u8]) -> Result<(), WrongCode> {
+    match (compute, archs) {
+        (Compute::Cuda(release), Some(archs)) => kiln_cuda::verify_recorded(archs, release, file),
+        (Compute::Xpu(_), _) => kiln_xpu::verify_recorded(file),
         _ => Ok(()),
     }
 }

@@ -55,6 +55,7 @@ impl XpuToolkits<'_> {
         let kit = self.find(release)?;
         let compiler = (self.compiler_at)(XpuToolkit::icpx(&kit)?)?;
         let toolkit = XpuToolkit::of_machine(&kit, release, compiler, self.cache_dir)?;
+        self.check_release(&kit, &toolkit)?;
         let kernels = kernels(build);
         let extensions = if kernels.sycl_tla { self.spirv_extensions(&toolkit)? } else { String::new() };
         Ok(XpuBackend::new(toolkit, kernels, extensions))
@@ -98,6 +99,19 @@ impl XpuToolkits<'_> {
             Some(version) => Some(version.major_minor()),
             None => normalize::xpu_compiler(&self.ask(kit.part("icpx")?, &["--version"])?),
         }
+    }
+
+    /// Whether the compiler is what its directory says. What it says is kept for as long as it is the same compiler.
+    fn check_release(&self, kit: &Candidate, toolkit: &XpuToolkit) -> Result<(), BuildError> {
+        let kept = self.cache_dir.join(format!("icpx-version-{}.txt", toolkit.compiler.identity));
+        if let Ok(known) = fs::read_to_string(&kept) {
+            return Ok(XpuToolkit::check_release(kit, toolkit.release(), &known)?);
+        }
+        let said = self.ask(&toolkit.compiler.path, &["--version"]).unwrap_or_default();
+        XpuToolkit::check_release(kit, toolkit.release(), &said)?;
+        // What cannot be kept is asked again.
+        let _ = write_whole(&kept, said.as_bytes());
+        Ok(())
     }
 
     /// The extensions of SPIR-V that a compiler uses by default. What it says is kept for as long as it is the same compiler.
