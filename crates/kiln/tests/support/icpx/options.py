@@ -24,9 +24,11 @@ PLAIN = {"-fPIC", "-fno-associative-math", "-shared", "-c", "-E", "-MD", "-fvisi
 BEGINNINGS = ("-D", "-I", "-L", "-O", "-W", "-l", "-std=", "-ffile-prefix-map=", "-print-prog-name=", "-print-file-name=", "-march=")
 SYCL_BEGINNINGS = ("-fsycl-targets=",)
 # Options whose value is the next argument.
-PAIRS = {"-x", "-o", "-MF", "-isystem", "-Xlinker", "-include"}
+PAIRS = {"-x", "-o", "-MF", "-MT", "-isystem", "-Xlinker", "-include"}
 # Options of one target's compiler, each before what that is told.
 TARGET_PAIRS = ("-Xsycl-target-backend=", "-Xspirv-translator=")
+# The same for the compiler of whatever target there is.
+PLAIN_TARGET_PAIRS = {"-Xs", "-Xspirv-translator"}
 TARGETS = re.compile(r"spir64|spir64_gen|intel_gpu_[a-z0-9_]+")
 
 
@@ -60,6 +62,8 @@ class Command:
         elif argument.startswith(TARGET_PAIRS):
             self.sycl += [argument, next(rest)]
             self.targets(argument.split("=", 1)[1])
+        elif argument in PLAIN_TARGET_PAIRS:
+            self.sycl += [argument, next(rest)]
         elif argument in SYCL or argument in ARITHMETIC:
             self.sycl.append(argument)
         elif argument.startswith(SYCL_BEGINNINGS):
