@@ -1,6 +1,7 @@
 //! The trait that each vendor implements, and what it works with.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use kiln_toolchain::{Launcher, LibraryExports, Processor};
 
 use crate::compile::{CompileProfile, ObjectFile, fixed_environment};
 use crate::error::BackendError;
+use crate::toolkits::ToolkitRecord;
 
 /// What frameworks must know of a backend, as data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -178,7 +180,7 @@ pub struct Architectures {
 }
 
 /// One vendor: how its components become steps.
-pub trait Backend: Send + Sync {
+pub trait Backend: Debug + Send + Sync {
     /// The name in `build.toml`.
     fn name(&self) -> BackendName;
 
@@ -212,6 +214,21 @@ pub trait Backend: Send + Sync {
     /// What a variant is compiled for whose components have `lists`, in the backend's order, each once.
     fn merge(&self, lists: &[Architectures]) -> Vec<String> {
         let _ = lists;
+        Vec::new()
+    }
+
+    /// What the build record says of the toolkit; none for a backend without one.
+    fn record(&self) -> Option<ToolkitRecord> {
+        None
+    }
+
+    /// What users are to be told of the toolkit whenever it compiles: lower case, without full stop.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Libraries of the toolkit that a process must have before an extension is loaded in it, where the machine need not have them.
+    fn preloads(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 

@@ -3,7 +3,7 @@
 //! Two axes that stay apart. A [`Backend`] knows who compiles device code: which architectures, which extra steps. A
 //! [`Framework`] knows which ABI the extension speaks: defines, include directories, the C++ level, generated files and
 //! the link. A backend asks the framework for a [`CompileProfile`]; what a framework must know of a backend is the data
-//! of [`FrameworkPart`]. No vendor is named here.
+//! of [`FrameworkPart`]. No vendor is named here: each has a crate, whose [`Toolkits`] give the backend of each toolkit.
 //!
 //! [`build_script`] is the other way in: the builder with which a `build.rs` compiles sources through a backend.
 
@@ -17,6 +17,7 @@ mod generated;
 mod host;
 mod link;
 mod source;
+mod toolkits;
 mod torch;
 mod tvm_ffi;
 
@@ -29,7 +30,7 @@ pub use generated::generate;
 pub use host::FittingHost;
 pub use kiln_format::build::KernelOptions;
 pub use kiln_format::variant::{Compute, normalize};
-pub use kiln_format::{BackendName, CudaCapability, CudaSuffix, MajorMinor, Span, Spanned, Version};
+pub use kiln_format::{BackendName, Build, CudaCapability, CudaSuffix, Dependency, MajorMinor, Span, Spanned, Version};
 pub use kiln_graph::{
     Action, Arg, Args, Builtin, BuiltinError, Call, Graph, Input, Interrupt, OutputRef, PathRef, Piece, Program, ResourceClass,
     RootBinding, RootKind, RootName, Scope, Step, StepId, Weight, write_file,
@@ -37,12 +38,14 @@ pub use kiln_graph::{
 pub use kiln_object::elf::Machine;
 pub use kiln_object::{Error as ObjectError, archive, elf, fatbin, offload, sycl};
 pub use kiln_toolchain::discover;
-pub use kiln_toolchain::host::{Family, HostCompiler, HostRuntime, RuntimeFile};
+pub use kiln_toolchain::host::{Family, HostCompiler, HostError, HostRuntime, RuntimeFile};
 #[cfg(feature = "wheels")]
 pub use kiln_toolchain::{
-    Catalog, CudaToolkit as CatalogToolkit, CudaUse, Error as FetchError, Network, Part, ProvisionOptions, Provisioner, RetryPolicy,
+    Availability, Catalog, CudaToolkit as CatalogToolkit, CudaUse, Error as FetchError, Members, Network, Part, ProvisionOptions,
+    Provisioner, RetryPolicy,
 };
 pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor, process, write_whole};
 pub use source::{Language, SourceKind, classify_source};
+pub use toolkits::{Ask, CompilerAt, FoundIn, FoundToolkit, ProvideError, Sources, ToolkitRecord, Toolkits, TorchWanted, Wanted, also};
 pub use torch::TorchFramework;
 pub use tvm_ffi::TvmFfiFramework;

@@ -11,18 +11,38 @@
 //! }
 //! ```
 
+use std::sync::Arc;
+
 pub use kiln_backend::build_script::{BuildError, Cargo, Library, StepFailure};
 use kiln_backend::build_script::{Provided, Request, Vendor};
 
 use kiln_backend::{
-    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostUnits, Lowering, ObjectFile, SourceKind, TorchPart,
-    UnitSource, classify_source,
+    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostUnits, Lowering, ObjectFile, ProvideError,
+    SourceKind, Sources, Toolkits, TorchPart, UnitSource, Wanted, classify_source,
 };
 
 /// Defines that torch's own package adds to extensions of its cpu build.
 const TORCH_PACKAGE_DEFINES: [&str; 4] = ["USE_DISTRIBUTED", "USE_C10D_GLOO", "USE_RPC", "USE_TENSORPIPE"];
 /// Torch's libraries that a cpu extension may need.
 const TORCH_LIBRARIES: [&str; 3] = ["libc10.so", "libtorch.so", "libtorch_cpu.so"];
+
+/// The host compiler, as what compiles kernels for the processor.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuToolkits;
+
+impl Toolkits for CpuToolkits {
+    fn backend(&self) -> BackendName {
+        BackendName::Cpu
+    }
+
+    fn provide(&self, _: &Wanted<'_>, _: &Sources<'_>) -> Result<Arc<dyn Backend>, ProvideError> {
+        Ok(Arc::new(CpuBackend))
+    }
+
+    fn loads_without_device(&self) -> bool {
+        true
+    }
+}
 
 /// The cpu backend.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,18 +1,18 @@
 //! The cuda backend of one toolkit.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kiln_backend::{
     Architectures, Backend, BackendError, BackendName, CompileProfile, Component, CudaCapability, Family, FrameworkPart, HostCompiler,
-    HostUnits, KernelOptions, Lowering, ObjectFile, SourceKind, TorchPart, UnitSource, WrongCode, classify_source, elf,
+    HostUnits, KernelOptions, Lowering, ObjectFile, SourceKind, ToolkitRecord, TorchPart, UnitSource, WrongCode, classify_source, elf,
 };
 
 use crate::capability::{self, ArchRequest, Choice, Support};
 use crate::dry_run::DryRuns;
 use crate::flags::UserFlags;
 use crate::lower::{self, Unit};
-use crate::toolkit::{CudaToolkit, unusable_letter};
+use crate::toolkit::{CudaToolkit, Origin, unusable_letter};
 use crate::verify::{self, Planned};
 
 /// Defines that torch's own package adds to extensions of its CUDA build.
@@ -133,6 +133,20 @@ impl Backend for CudaBackend {
         FrameworkPart { define: "CUDA_KERNEL", torch, runtime: vec![self.toolkit.cudart.clone()], ..FrameworkPart::default() }
     }
 
+    fn record(&self) -> Option<ToolkitRecord> {
+        let CudaToolkit { origin, version, identity, binding, .. } = &self.toolkit;
+        let provider = match origin {
+            Origin::Wheels => "wheels",
+            Origin::System(_) => "system",
+        };
+        let (version, identity, tree) = (version.to_string(), identity.clone(), Some(binding.dir.clone()));
+        Some(ToolkitRecord { name: "cuda", provider, version, identity, tree, compiles_all: None })
+    }
+
+    fn preloads(&self) -> Vec<PathBuf> {
+        vec![self.toolkit.runtime_dir().join(&self.toolkit.cudart.soname)]
+    }
+
     fn takes(&self, component: &Component) -> bool {
         match &component.options {
             Some(KernelOptions::Cuda { minver: Some(minver), .. }) => self.toolkit.release() >= minver.value.major_minor(),
@@ -242,8 +256,6 @@ impl Backend for CudaBackend {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use kiln_backend::{HostRuntime, Machine, MajorMinor, RuntimeFile};
     use kiln_object::elf::SymbolKind;
     use kiln_object::stub::{Stub, Symbol};

@@ -48,7 +48,7 @@ impl Vendor for Cuda {
             None => unnamed(request, release)?,
         };
         let flags = request.device.flags.iter().map(|flag| Spanned::new(flag.clone(), Span::new(0, 0))).collect();
-        let runtime_dir = toolkit.binding.dir.join(&toolkit.library_dir.path);
+        let runtime_dir = toolkit.runtime_dir();
         Ok(Provided {
             runtime_dir: request.has_device_code.then_some(runtime_dir),
             variables: KitKind::Cuda.variables().map(str::to_owned).collect(),

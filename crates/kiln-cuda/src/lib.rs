@@ -9,6 +9,7 @@
 //! | `dry_run` | what nvcc says that a command line does |
 //! | `fan_out` | the parts of a command line as steps of their own |
 //! | `verify` | whether the code in an extension is what was planned |
+//! | `toolkits` | where the toolkit of a variant comes from, as [`Toolkits`](kiln_backend::Toolkits) |
 //! | `backend` | all of it together, as a [`Backend`](kiln_backend::Backend) |
 //! | `build_script` | all of it for a `build.rs`, as [`Build`] |
 //!
@@ -31,6 +32,8 @@ mod fan_out;
 mod flags;
 mod lower;
 mod toolkit;
+#[cfg(feature = "wheels")]
+mod toolkits;
 mod verify;
 
 pub use backend::CudaBackend;
@@ -40,4 +43,6 @@ pub use dry_run::DryRuns;
 pub use flags::is_relocatable;
 pub use kiln_backend::build_script::{BuildError, Cargo, Library, StepFailure};
 pub use toolkit::{CudaToolkit, HostLimits, Origin, ToolkitError, unusable_letter};
+#[cfg(feature = "wheels")]
+pub use toolkits::{CudaToolkits, FETCHED, fetch_command, wheel_tree};
 pub use verify::verify_recorded;

@@ -189,6 +189,11 @@ impl CudaToolkit {
         }
     }
 
+    /// The directory with the runtime's libraries.
+    pub fn runtime_dir(&self) -> PathBuf {
+        self.binding.dir.join(&self.library_dir.path)
+    }
+
     /// Major and minor.
     pub fn release(&self) -> MajorMinor {
         self.version.major_minor()

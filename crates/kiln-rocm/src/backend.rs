@@ -2,7 +2,7 @@
 
 use kiln_backend::{
     Architectures, Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostUnits, KernelOptions, Lowering,
-    ObjectFile, OutputRef, PathRef, SourceKind, StepId, TorchPart, UnitSource, WrongCode, classify_source,
+    MajorMinor, ObjectFile, OutputRef, PathRef, SourceKind, StepId, ToolkitRecord, TorchPart, UnitSource, WrongCode, classify_source,
 };
 
 use crate::arch::{self, ArchRequest, Choice, Target};
@@ -26,18 +26,26 @@ pub struct RocmBackend {
     toolkit: RocmToolkit,
     request: Option<ArchRequest>,
     hipify: Option<Hipify>,
+    /// What the variants are for, where that is not the toolkit's own release.
+    stands_in_for: Option<MajorMinor>,
 }
 
 impl RocmBackend {
     /// With `toolkit`; `request` is what `--arch` asks for.
     pub fn new(toolkit: RocmToolkit, request: Option<ArchRequest>) -> Self {
-        Self { toolkit, request, hipify: None }
+        Self { toolkit, request, hipify: None, stands_in_for: None }
     }
 
     /// Converts CUDA sources.
     #[must_use]
     pub fn with_hipify(self, hipify: Hipify) -> Self {
         Self { hipify: Some(hipify), ..self }
+    }
+
+    /// For variants of `release`, whatever the toolkit's own one is.
+    #[must_use]
+    pub fn for_release(self, release: MajorMinor) -> Self {
+        Self { stands_in_for: Some(release).filter(|release| *release != self.toolkit.version.major_minor()), ..self }
     }
 
     /// The toolkit.
@@ -118,6 +126,21 @@ impl Backend for RocmBackend {
             ..TorchPart::default()
         };
         FrameworkPart { define: "ROCM_KERNEL", torch, runtime: vec![self.toolkit.runtime.clone()], ..FrameworkPart::default() }
+    }
+
+    fn record(&self) -> Option<ToolkitRecord> {
+        let (version, identity) = (self.toolkit.version.to_string(), self.toolkit.identity.clone());
+        Some(ToolkitRecord { name: "rocm", provider: "system", version, identity, tree: None, compiles_all: None })
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let stands_in = self.stands_in_for.map(|release| {
+            format!(
+                "ROCm {} stands in for {release}: its headers are compiled, and the run time is linked by the names that it has",
+                self.toolkit.version
+            )
+        });
+        stands_in.into_iter().collect()
     }
 
     fn architectures(&self, component: &Component) -> Result<Architectures, BackendError> {

@@ -3,6 +3,7 @@
 //! | module | its job |
 //! |---|---|
 //! | `toolkit` | what a ROCm in a directory is, without running any of it |
+//! | `toolkits` | where the ROCm of a variant comes from, as [`Toolkits`](kiln_backend::Toolkits) |
 //! | `arch` | what a component is compiled for: the list, the exact intersection, `--arch` |
 //! | `hipify` | CUDA sources as HIP, by torch's own converter |
 //! | `lower` | command lines, and the parts of a unit as steps of their own |
@@ -16,9 +17,13 @@ mod device_libs;
 mod hipify;
 mod lower;
 mod toolkit;
+#[cfg(feature = "wheels")]
+mod toolkits;
 mod verify;
 
 pub use arch::{ArchRequest, ArchRequestError, Target, is_target};
 pub use backend::{RocmBackend, TORCH_STAND_INS};
 pub use hipify::{Hipify, hip_path};
 pub use toolkit::{RocmToolkit, ToolkitError};
+#[cfg(feature = "wheels")]
+pub use toolkits::RocmToolkits;

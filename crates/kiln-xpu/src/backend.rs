@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostCompiler, HostUnits, KernelOptions, Language,
-    LibraryExports, LinkPart, Lowering, NameSet, ObjectFile, PathRef, SourceKind, TorchPart, UnitSource, Weight, WrongCode,
+    LibraryExports, LinkPart, Lowering, NameSet, ObjectFile, PathRef, SourceKind, ToolkitRecord, TorchPart, UnitSource, Weight, WrongCode,
     classify_source,
 };
 
@@ -137,6 +137,12 @@ impl Backend for XpuBackend {
             ..TorchPart::default()
         };
         FrameworkPart { define: "XPU_KERNEL", torch, runtime: vec![self.toolkit.sycl.clone()], link: self.link() }
+    }
+
+    fn record(&self) -> Option<ToolkitRecord> {
+        let (version, identity) = (self.toolkit.version.to_string(), self.toolkit.compiler.identity.clone());
+        let compiles_all = Some(format!("icpx {version}"));
+        Some(ToolkitRecord { name: "oneapi", provider: "system", version, identity, tree: None, compiles_all })
     }
 
     fn host(&self) -> Option<&HostCompiler> {

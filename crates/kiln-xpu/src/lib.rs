@@ -6,6 +6,7 @@
 //! | module | its job |
 //! |---|---|
 //! | `toolkit` | what an installation is, without running any of it |
+//! | `toolkits` | where the one of a variant comes from, as [`Toolkits`](kiln_backend::Toolkits) |
 //! | `targets` | what device code is compiled for, and the options that say so |
 //! | `tla` | what kernels on SYCL*TLA get |
 //! | `verify` | whether the code in an extension is what was planned |
@@ -15,10 +16,11 @@ mod backend;
 mod targets;
 mod tla;
 mod toolkit;
+mod toolkits;
 mod verify;
 
 pub use backend::{XpuBackend, torch_interface};
 pub use targets::Kernels;
 pub use tla::{TlaError, spirv_extensions, tla_release};
 pub use toolkit::{Dnnl, ToolkitError, XpuToolkit};
-pub use verify::verify_recorded;
+pub use toolkits::XpuToolkits;

@@ -46,7 +46,7 @@ fn compare(planned: &Planned, found: &[Image]) -> Result<(), WrongCode> {
 ///
 /// # Errors
 /// When it has none, or what is there cannot be read, or is of a kind that its target does not take.
-pub fn verify_recorded(file: &[u8]) -> Result<(), WrongCode> {
+pub(crate) fn verify_recorded(file: &[u8]) -> Result<(), WrongCode> {
     let found = read(file)?;
     kinds(&found)?;
     some(&found)

@@ -1,90 +1,86 @@
 //! The one place where vendors are listed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use kiln_backend::{Backend, BackendName, MajorMinor, WrongCode};
-use kiln_cpu::CpuBackend;
-use kiln_cuda::CudaBackend;
+use kiln_backend::{Backend, BackendName, Toolkits};
 use kiln_format::variant::Compute;
-use kiln_rocm::RocmBackend;
-use kiln_xpu::XpuBackend;
 
-/// Every backend that compiles kernels, in the order of the loader's preference.
-pub const COMPILED: [BackendName; 4] = [BackendName::Cuda, BackendName::Rocm, BackendName::Xpu, BackendName::Cpu];
+/// Every vendor whose kernels are compiled, in the order of the loader's preference.
+pub static VENDORS: &[&dyn Toolkits] =
+    &[&kiln_cuda::CudaToolkits, &kiln_rocm::RocmToolkits, &kiln_xpu::XpuToolkits, &kiln_cpu::CpuToolkits];
+
+/// The vendor of `backend`; none where this Kiln compiles nothing for it.
+pub fn vendor(backend: BackendName) -> Option<&'static dyn Toolkits> {
+    VENDORS.iter().copied().find(|vendor| vendor.backend() == backend)
+}
 
 /// Whether this Kiln can compile kernels for `backend`.
 pub fn is_compiled(backend: BackendName) -> bool {
-    COMPILED.contains(&backend)
+    vendor(backend).is_some()
 }
 
-/// Compares the device code in an extension for `compute` with the architectures that its metadata name, if they name any.
-///
-/// # Errors
-/// When there is no code for one of them, or none at all where a backend's metadata never name any.
-pub fn verify_recorded(compute: Compute, archs: Option<&[String]>, file: &[u8]) -> Result<(), WrongCode> {
-    match (compute, archs) {
-        (Compute::Cuda(release), Some(archs)) => kiln_cuda::verify_recorded(archs, release, file),
-        (Compute::Xpu(_), _) => kiln_xpu::verify_recorded(file),
-        _ => Ok(()),
+/// The extensions of sources that components of `backend` compile, beside those of C and C++.
+pub fn unit_extensions(backend: BackendName) -> &'static [&'static str] {
+    match (vendor(backend), backend) {
+        (Some(vendor), _) => vendor.unit_extensions(),
+        (None, BackendName::Metal) => &["m", "mm", "metal"],
+        (None, BackendName::Cann) => &["asc"],
+        (None, _) => &[],
     }
 }
 
-/// The backends of one build, each with its toolkit.
-#[derive(Clone, Debug, Default)]
-pub struct Backends {
-    cpu: CpuBackend,
-    cuda: BTreeMap<MajorMinor, CudaBackend>,
-    rocm: BTreeMap<MajorMinor, RocmBackend>,
-    xpu: BTreeMap<MajorMinor, XpuBackend>,
+/// Names of the sources of a kernel that stands in for any kernel of `backend`; none for one that runs Python kernels only.
+pub fn stand_in(backend: BackendName) -> &'static [&'static str] {
+    match (vendor(backend), backend) {
+        (Some(vendor), _) => vendor.stand_in(),
+        (None, BackendName::Metal) => &["unit.metal", "unit.mm"],
+        (None, BackendName::Cann) => &["unit.asc"],
+        (None, _) => &[],
+    }
 }
+
+/// The backends of one build, each with its toolkit, by what their variants run on.
+#[derive(Clone, Debug, Default)]
+pub struct Backends(BTreeMap<Compute, Arc<dyn Backend>>);
 
 impl Backends {
-    /// Adds the backend of a CUDA toolkit, for the variants of `release`.
-    pub fn add_cuda(&mut self, release: MajorMinor, backend: CudaBackend) {
-        self.cuda.insert(release, backend);
+    /// That of the processor alone, which needs no toolkit.
+    pub fn of_processor() -> Self {
+        Self(BTreeMap::from([(Compute::Cpu, Arc::new(kiln_cpu::CpuBackend) as Arc<dyn Backend>)]))
     }
 
-    /// The cuda backend for the variants of `release`.
-    pub fn cuda(&self, release: MajorMinor) -> Option<&CudaBackend> {
-        self.cuda.get(&release)
+    /// Adds the backend for the variants that run on `compute`.
+    pub fn add(&mut self, compute: Compute, backend: Arc<dyn Backend>) {
+        self.0.insert(compute, backend);
     }
 
-    /// Adds the backend of a ROCm, for the variants of `release`.
-    pub fn add_rocm(&mut self, release: MajorMinor, backend: RocmBackend) {
-        self.rocm.insert(release, backend);
-    }
-
-    /// The rocm backend for the variants of `release`.
-    pub fn rocm(&self, release: MajorMinor) -> Option<&RocmBackend> {
-        self.rocm.get(&release)
-    }
-
-    /// Adds the backend of a oneAPI compiler, for the variants of `release`.
-    pub fn add_xpu(&mut self, release: MajorMinor, backend: XpuBackend) {
-        self.xpu.insert(release, backend);
-    }
-
-    /// The xpu backend for the variants of `release`.
-    pub fn xpu(&self, release: MajorMinor) -> Option<&XpuBackend> {
-        self.xpu.get(&release)
-    }
-
-    /// Those with a toolkit.
+    /// All of them.
     pub fn all(&self) -> Vec<&dyn Backend> {
-        let cuda = self.cuda.values().map(|backend| backend as &dyn Backend);
-        let rocm = self.rocm.values().map(|backend| backend as &dyn Backend);
-        let xpu = self.xpu.values().map(|backend| backend as &dyn Backend);
-        cuda.chain(rocm).chain(xpu).collect()
+        self.0.values().map(|backend| &**backend).collect()
     }
 
     /// The backend that compiles for `compute`; none if no toolkit was provided for it.
     pub fn get(&self, compute: Compute) -> Option<&dyn Backend> {
-        match compute {
-            Compute::Cpu => Some(&self.cpu),
-            Compute::Cuda(release) => self.cuda(release).map(|backend| backend as &dyn Backend),
-            Compute::Rocm(release) => self.rocm(release).map(|backend| backend as &dyn Backend),
-            Compute::Xpu(release) => self.xpu(release).map(|backend| backend as &dyn Backend),
-            _ => None,
+        self.0.get(&compute).map(|backend| &**backend)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_vendor_is_listed_once_and_tells_what_it_compiles() {
+        for vendor in VENDORS {
+            let backend = vendor.backend();
+            assert!(backend.has_kernels(), "{backend}");
+            assert_eq!(VENDORS.iter().filter(|other| other.backend() == backend).count(), 1, "{backend}");
+            let compiled = |name: &str| {
+                let extension = name.rsplit('.').next().unwrap_or_default();
+                extension == "cpp" || vendor.unit_extensions().contains(&extension)
+            };
+            assert!(vendor.stand_in().iter().all(|name| compiled(name)), "{backend}: {:?}", vendor.stand_in());
         }
     }
 }

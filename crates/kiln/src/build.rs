@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kiln_backend::{Backend, FoundToolkit, Sources};
 use kiln_format::build::Framework;
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
@@ -22,10 +23,9 @@ use kiln_format::{Build, Diagnostic, Level, OpsId, Version, first_of_many};
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
-use kiln_toolchain::{Availability, Launcher, Processor, Provisioner};
+use kiln_toolchain::{Launcher, Processor, Provisioner};
 
 use self::packaging::package_variant;
-use self::toolkits::{cuda_release, cuda_uses, rocm_release};
 use self::unobjected::Unobjected;
 use crate::arch::ArchRequests;
 use crate::backends::Backends;
@@ -33,7 +33,6 @@ use crate::build_error::{BuildError, chain};
 use crate::call::runtime::RuntimeFiles;
 use crate::compiler_messages::CompilerMessages;
 use crate::config_check;
-use crate::cuda::{CudaToolkits, Wanted};
 use crate::dependencies::{HeaderSource, HeaderTrees};
 use crate::disk;
 use crate::event::Event;
@@ -50,9 +49,7 @@ use crate::plan::{BuildPlan, PlanRequest, can_build, plan};
 use crate::project::{self, Project};
 use crate::record::BuildRecord;
 use crate::replace;
-use crate::rocm::{self, RocmToolkits};
 use crate::stale::Stale;
-use crate::xpu::XpuToolkits;
 
 pub use load::{LoadCheck, Loader};
 pub(crate) use work_dir::see_room;
@@ -206,12 +203,8 @@ pub struct Services<'a> {
     pub host: HostSource,
     /// What stands in front of the compilers of units.
     pub launcher: Option<Launcher>,
-    /// The CUDA toolkits.
-    pub cuda: CudaToolkits<'a>,
-    /// The ROCms.
-    pub rocm: RocmToolkits<'a>,
-    /// The oneAPI compilers.
-    pub xpu: XpuToolkits<'a>,
+    /// Where vendors' toolkits may come from.
+    pub sources: Sources<'a>,
     /// How to ask git.
     pub git: &'a GitTool,
     /// Variables that a compiler process needs to work and that never decide its result.
@@ -262,10 +255,9 @@ impl Prepared<'_> {
         self.host.as_ref()
     }
 
-    /// What is to be said of a ROCm that stands in for the one of a variant.
-    fn rocm_stand_in(&self, selected: &Selected) -> Option<String> {
-        let release = rocm_release(selected)?;
-        rocm::stands_in(self.backends.rocm(release)?.toolkit(), release)
+    /// The backend that compiles a variant; none for Python only.
+    fn backend(&self, selected: &Selected) -> Option<&dyn Backend> {
+        self.backends.get(selected.row.as_ref().filter(|_| selected.kind != Kind::Noarch)?.compute)
     }
 }
 
@@ -291,6 +283,11 @@ pub struct BuildReport {
 /// # Errors
 /// When the configuration has errors, nothing is selected, a toolchain cannot be provided or a variant cannot be planned.
 pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Services<'_>) -> Result<Prepared<'a>, BuildError> {
+    // What could not be found out because the user wants to stop is no fault of what was asked.
+    prepare_all(checked, options, services).map_err(|error| if services.interrupt.is_set() { BuildError::Interrupted } else { error })
+}
+
+fn prepare_all<'a>(checked: &'a Checked, options: BuildOptions, services: &Services<'_>) -> Result<Prepared<'a>, BuildError> {
     let build = checked.build()?;
     let root = &checked.project.root;
     if let Some(out) = &options.out_dir {
@@ -351,7 +348,7 @@ pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         }
     };
     let cutlass = checked.project.settings.cutlass.as_ref().map(|dir| root.join(&dir.value));
-    let source = HeaderSource { provisioner: services.provisioner, cutlass: cutlass.as_deref(), environment: services.cuda.environment };
+    let source = HeaderSource { provisioner: services.provisioner, cutlass: cutlass.as_deref(), environment: services.sources.environment };
     let compiled_for: BTreeSet<Compute> = compiled().filter_map(|selected| Some(selected.row.as_ref()?.compute)).collect();
     let headers = HeaderTrees::provide(build, &compiled_for, &source, options.fetch, &warn)?;
     let choice = checked.project.settings.floor.as_ref().map(|floor| floor.value).unwrap_or_default();
@@ -415,7 +412,8 @@ pub fn run(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<BuildRepo
     for message in prepared.frameworks.uncompared() {
         (services.events)(&Event::Warning { message });
     }
-    for message in prepared.plan.variants.iter().filter_map(|variant| prepared.rocm_stand_in(&variant.selected)).collect::<BTreeSet<_>>() {
+    let backends = prepared.plan.variants.iter().filter_map(|variant| prepared.backend(&variant.selected));
+    for message in backends.flat_map(Backend::remarks).collect::<BTreeSet<_>>() {
         (services.events)(&Event::Warning { message });
     }
     for (table, note) in prepared.plan.variants.iter().flat_map(|variant| &variant.notes).collect::<BTreeSet<_>>() {
@@ -515,8 +513,8 @@ fn framework_source<'a>(checked: &'a Checked, services: &'a Services<'_>, platfo
 pub struct WouldUse {
     /// The frameworks.
     pub frameworks: Vec<FoundFramework>,
-    /// The CUDA toolkits, each with where it would come from; none for one of the machine.
-    pub cuda: Vec<(Version, Option<Availability>)>,
+    /// The vendors' toolkits that are worth a word.
+    pub toolkits: Vec<FoundToolkit>,
 }
 
 /// Sees, without making anything, that [`run`] would come as far as its first step; gives what it would use.
@@ -527,13 +525,7 @@ pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<W
     let platform = prepared.options.target.platform();
     let frameworks = prepared.frameworks.would_provide(&framework_source(prepared.checked, services, &platform))?;
     let variants = || prepared.plan.variants.iter().map(|variant| &variant.selected);
-    let uses = cuda_uses(prepared.checked.build()?, variants());
-    let mut cuda = Vec::new();
-    for release in variants().filter_map(cuda_release).collect::<BTreeSet<_>>() {
-        let wanted = Wanted { release, platform: &platform, uses: uses.clone(), fetch: false };
-        let (version, availability) = services.cuda.would_provide(&wanted)?.map_or((release.into(), None), |(v, a)| (v, Some(a)));
-        cuda.push((version, availability));
-    }
+    let toolkits = toolkits::would_provide(prepared.checked, variants(), &prepared.options, services)?;
     load::would_provide(variants(), &prepared.options, services)?;
     let root = &prepared.checked.project.root;
     let out_dir = prepared.options.out_dir.clone().unwrap_or_else(|| root.join("build"));
@@ -542,7 +534,7 @@ pub fn would_start(prepared: &Prepared<'_>, services: &Services<'_>) -> Result<W
         floor::would_provide(floor)?;
     }
     work_dir::would_open(root, services)?;
-    Ok(WouldUse { frameworks, cuda })
+    Ok(WouldUse { frameworks, toolkits })
 }
 
 /// With a torch of the system, only the rows of its minor can be built, if they are built against torch at all.

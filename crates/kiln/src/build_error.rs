@@ -4,8 +4,10 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::PathBuf;
 
-use kiln_format::{MajorMinor, OpsIdError};
+use kiln_backend::ProvideError;
+use kiln_format::OpsIdError;
 use kiln_graph::WorkDirError;
+use kiln_toolchain::discover::Need;
 use kiln_toolchain::floor::{FloorChoice, FloorError, FloorLevel};
 use kiln_toolchain::host::HostError;
 use thiserror::Error;
@@ -67,40 +69,20 @@ pub enum BuildError {
     /// The host compiler cannot be used.
     #[error(transparent)]
     Host(#[from] kiln_toolchain::host::HostError),
-    /// There is no CUDA toolkit of the release that a variant wants.
-    #[error("no CUDA {release} toolkit was found{}", also(.found))]
-    NoCuda {
-        /// The release.
-        release: MajorMinor,
-        /// Toolkits of other releases, and what is wrong with those of this one.
-        found: Vec<String>,
+    /// A vendor's toolkit cannot be had or used. The vendor's crate says code, reason and hint.
+    #[error("{message}")]
+    Toolkit {
+        /// A stable name for programs and searches.
+        code: &'static str,
+        /// What is missing or wrong.
+        message: String,
         /// What the user can do about it.
-        hint: String,
-    },
-    /// No ROCm of the release that a variant is for.
-    #[error("no ROCm {release} was found{}", also(.found))]
-    NoRocm {
-        /// The release.
-        release: MajorMinor,
-        /// What was found instead.
-        found: Vec<String>,
-        /// What to do.
-        hint: String,
-    },
-    /// The directory that was named has no ROCm.
-    #[error("there is no ROCm in `{}`", path.display())]
-    EmptyRocmDirectory {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// A ROCm cannot be used.
-    #[error(transparent)]
-    Rocm(#[from] kiln_rocm::ToolkitError),
-    /// There is no CUDA toolkit in the directory that was named.
-    #[error("there is no CUDA toolkit in `{}`", path.display())]
-    EmptyCudaDirectory {
-        /// The directory.
-        path: PathBuf,
+        hint: Option<String>,
+        /// What would have to be installed.
+        need: Option<Need>,
+        /// The cause.
+        #[source]
+        source: Option<Box<dyn StdError + Send + Sync>>,
     },
     /// `--launcher` beside a compiler that was chosen with a launcher of its own.
     #[error("`{}` cannot stand in front of `{}`, which has a launcher of its own", launcher.display(), compiler.display())]
@@ -109,40 +91,6 @@ pub enum BuildError {
         launcher: PathBuf,
         /// The compiler.
         compiler: PathBuf,
-    },
-    /// nvcc does not get along with the name of a directory.
-    #[error("nvcc does not work below `{}`: its parts do not take `{letter}` in a path", path.display())]
-    CudaPath {
-        /// The directory.
-        path: PathBuf,
-        /// What it has.
-        letter: char,
-    },
-    /// A CUDA toolkit cannot be used.
-    #[error(transparent)]
-    Cuda(#[from] kiln_cuda::ToolkitError),
-    /// There is no oneAPI compiler of the release that a variant wants.
-    #[error("no `icpx` of oneAPI {release} was found; looked at {}{}", looked.join(", "), also(.found))]
-    NoOneApi {
-        /// The release.
-        release: MajorMinor,
-        /// Compilers of other releases.
-        found: Vec<String>,
-        /// Where it was looked for.
-        looked: Vec<String>,
-        /// What the user can do about it.
-        hint: String,
-    },
-    /// A oneAPI compiler cannot be used.
-    #[error(transparent)]
-    OneApi(#[from] kiln_xpu::ToolkitError),
-    /// A oneAPI compiler does not say what kernels on SYCL*TLA need to know of it.
-    #[error("`{}` cannot compile kernels on SYCL*TLA", program.display())]
-    SpirvExtensions {
-        /// The compiler.
-        program: PathBuf,
-        /// What is missing.
-        source: kiln_xpu::TlaError,
     },
     /// Headers that a kernel depends on cannot be had.
     #[error(transparent)]
@@ -263,10 +211,7 @@ impl BuildError {
             Self::Host(HostError::Interrupted) => "interrupted",
             Self::Host(_) => "host-compiler",
             Self::TwoLaunchers { .. } => "launcher",
-            Self::CudaPath { .. } => "cuda-path",
-            Self::EmptyRocmDirectory { .. } | Self::NoRocm { .. } | Self::Rocm(_) => "no-rocm",
-            Self::EmptyCudaDirectory { .. } | Self::NoCuda { .. } | Self::Cuda(_) => "no-cuda-toolkit",
-            Self::NoOneApi { .. } | Self::OneApi(_) | Self::SpirvExtensions { .. } => "no-oneapi",
+            Self::Toolkit { code, .. } => code,
             Self::Headers(_) => "no-headers",
             Self::Floor(_) => "internal",
             Self::FloorFailed { .. } => "host-compiler",
@@ -298,11 +243,7 @@ impl BuildError {
             Self::Toolchain(error) => error.hint(),
             Self::Host(error) => error.hint(),
             Self::TwoLaunchers { .. } => Some("leave out one of the two: `--launcher`, or the one in `--cxx` or `CXX`".to_owned()),
-            Self::CudaPath { .. } => Some("rename the directory, or build a copy in another one".to_owned()),
-            Self::NoCuda { hint, .. } | Self::NoRocm { hint, .. } | Self::NoOneApi { hint, .. } => Some(hint.clone()),
-            Self::OneApi(error) => error.hint(),
-            Self::Cuda(error) => error.hint(),
-            Self::Rocm(error) => error.hint(),
+            Self::Toolkit { hint, .. } => hint.clone(),
             Self::Headers(error) => Some(error.hint()),
             Self::FloorFailed { .. } => Some("choose another compiler with `--cxx`".to_owned()),
             Self::ReleaseFloor { .. } => Some("remove `floor` from `[build]`, or build without `--release`".to_owned()),
@@ -322,9 +263,14 @@ impl BuildError {
     }
 }
 
-/// What else was found, as the end of a message.
-fn also(found: &[String]) -> String {
-    if found.is_empty() { String::new() } else { format!(": {}", found.join("; ")) }
+impl From<ProvideError> for BuildError {
+    fn from(error: ProvideError) -> Self {
+        match error {
+            ProvideError::Toolkit { code, message, hint, need, source } => Self::Toolkit { code, message, hint, need, source },
+            ProvideError::Host(error) => Self::Host(error),
+            ProvideError::Fetch(error) => Self::Toolchain(error),
+        }
+    }
 }
 
 /// The code of a toolchain that cannot be provided: what the user has to look at.

@@ -13,8 +13,8 @@ use kiln_format::{Build, Dependency};
 use kiln_toolchain::{HeaderLibrary, Provisioner, cutlass_version};
 use thiserror::Error;
 
+use crate::backends::vendor;
 use crate::build_error::BuildError;
-use crate::cuda::check_path;
 
 /// The variable that names a directory with CUTLASS.
 pub const CUTLASS_VARIABLE: &str = "CUTLASS_SRC_DIR";
@@ -251,7 +251,9 @@ fn of_directory(
 ) -> Result<HeaderTree, BuildError> {
     let (version, identity) = stated(dir, origin)?;
     let place = fs::canonicalize(dir.join(INCLUDE)).map_err(|_| HeaderError::NoHeaders { path: dir.to_owned(), origin })?;
-    check_path(&place)?;
+    if let Some(vendor) = dependency.only_for().and_then(vendor) {
+        vendor.check_dir(&place)?;
+    }
     if version.as_str() != release {
         warn(format!("`{dependency}` means CUTLASS {release}, and `{}`, which {origin} names, holds {version}", dir.display()));
     }

@@ -1,9 +1,13 @@
 //! Where a build's host compiler comes from.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use kiln_backend::{Backend, FittingHost};
+use kiln_graph::Interrupt;
 use kiln_toolchain::host::{self, HostCompiler, HostSearch};
+use kiln_toolchain::{process, system};
 
 use crate::build_error::BuildError;
 
@@ -29,4 +33,13 @@ impl HostSource {
     pub(crate) fn fitting(&self, usual: HostCompiler, backends: &[&dyn Backend]) -> FittingHost {
         FittingHost::choose(usual, backends, &self.search, &self.known)
     }
+}
+
+/// What a program of a toolkit says to `question`, on both its streams; none when it cannot be run or fails. `ambient` are the variables
+/// that it needs to work; `interrupt` ends it.
+pub fn ask(program: &Path, question: &[&str], ambient: &BTreeMap<String, PathBuf>, interrupt: &Interrupt) -> Option<String> {
+    let mut command = Command::new(program);
+    command.args(question).env_clear().env("LC_ALL", "C").envs(ambient);
+    let answer = process::ask(&mut command, system::ANSWER_LIMIT, interrupt).ok().filter(|answer| answer.status.success())?;
+    Some([answer.stdout, answer.stderr].iter().map(|text| String::from_utf8_lossy(text)).collect())
 }

@@ -103,7 +103,7 @@ pub(super) fn here(units: usize, variants: usize, shared: bool) -> anyhow::Resul
         variants: &selected,
         ops_ids: &BTreeMap::from([(BackendName::Cpu, OpsId::new(&build.general.name.value, BackendName::Cpu, "1")?)]),
         host: Some(&host),
-        backends: &Backends::default(),
+        backends: &Backends::of_processor(),
         frameworks: &frameworks,
         headers: &HeaderTrees::default(),
         floor: None,

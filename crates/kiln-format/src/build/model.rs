@@ -212,3 +212,13 @@ pub enum KernelOptions {
         flags: Vec<Spanned<String>>,
     },
 }
+
+impl KernelOptions {
+    /// The flags of the device compiler.
+    pub fn device_flags(&self) -> &[Spanned<String>] {
+        match self {
+            Self::Cuda { flags, .. } | Self::Rocm { flags, .. } | Self::Xpu { flags } | Self::Cann { flags, .. } => flags,
+            Self::Cpu | Self::Metal => &[],
+        }
+    }
+}

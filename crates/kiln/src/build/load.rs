@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kiln_format::variant::{ArchFramework, Compute, Variant};
+use kiln_backend::Backend;
+use kiln_format::variant::{ArchFramework, Variant};
 use kiln_format::{Level, MajorMinor};
 
-use super::toolkits::cuda_release;
 use super::{BuildError, BuildOptions, Prepared, Services};
+use crate::backends::vendor;
 use crate::call::check::Loadable;
 use crate::call::runtime::{Choice, RuntimeError, RuntimeFiles, of_minor, would_have};
 use crate::call::{Ended, Session, Wanted, Worker, find};
@@ -58,7 +59,7 @@ pub(super) fn require(selected: &[Selected], options: &BuildOptions, services: &
 /// When it cannot be fetched.
 pub(super) fn runtime(selected: &[Selected], options: &BuildOptions, services: &Services<'_>) -> Result<Option<RuntimeFiles>, BuildError> {
     let Some(minor) = loaded_minor(selected.iter(), options, services).filter(|_| options.fetch) else { return Ok(None) };
-    match of_minor(&Choice::Newest, Some(minor), options.target, services.cuda.catalog, services.provisioner) {
+    match of_minor(&Choice::Newest, Some(minor), options.target, services.provisioner.catalog(), services.provisioner) {
         Ok(runtime) => Ok(Some(runtime)),
         Err(RuntimeError::Toolchain(error)) => Err(error.into()),
         // A release line without a runtime for this machine, of a matrix of somebody's own.
@@ -79,7 +80,7 @@ pub(super) fn would_provide<'s>(
     services: &Services<'_>,
 ) -> Result<(), BuildError> {
     let Some(minor) = loaded_minor(selected, options, services) else { return Ok(()) };
-    match would_have(minor, options.target, services.cuda.catalog, services.provisioner) {
+    match would_have(minor, options.target, services.provisioner.catalog(), services.provisioner) {
         Ok(()) | Err(RuntimeError::Unknown { .. } | RuntimeError::Call(_)) => Ok(()),
         Err(RuntimeError::Toolchain(error)) => Err(error.into()),
     }
@@ -116,7 +117,7 @@ fn obstacle(selected: &Selected, options: &BuildOptions, services: &Services<'_>
     if options.target != options.machine {
         return Some(format!("it is for {}, and this is {}", options.target, options.machine));
     }
-    if !matches!(arch.compute, Compute::Cpu | Compute::Cuda(_)) {
+    if !vendor(selected.backend).is_some_and(|vendor| vendor.loads_without_device()) {
         return Some("the libraries of its vendor are not known".to_owned());
     }
     services.loader.is_none().then(|| "Kiln does not find its own program, which would load it".to_owned())
@@ -130,11 +131,8 @@ pub(super) fn loads(prepared: &Prepared<'_>, services: &Services<'_>, variant: &
         return true;
     }
     let mut runtime = runtime.clone();
-    if let Some(cuda) = cuda_release(&variant.selected).and_then(|release| prepared.backends.cuda(release)) {
-        // That of the toolkit: the machine need not have another one.
-        let toolkit = cuda.toolkit();
-        runtime.preload.push(toolkit.binding.dir.join(&toolkit.library_dir.path).join(&toolkit.cudart.soname));
-    }
+    // Those of the toolkit: the machine need not have other ones.
+    runtime.preload.extend(prepared.backend(&variant.selected).map(Backend::preloads).unwrap_or_default());
     let session = Session {
         worker: &loader.worker,
         scratch: if scratch.to_str().is_some() { scratch } else { &loader.elsewhere },

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use kiln_cuda::Origin;
+use kiln_backend::Backend;
 use kiln_format::variant::Os;
 use kiln_toolchain::floor::FloorChoice;
 use kiln_toolchain::{Provider, Terms};
 
-use super::toolkits::{cuda_release, rocm_release, xpu_release};
 use super::{Prepared, Services, compiler_name};
 use crate::dependencies::HeaderProvider;
 use crate::floor::record as floor_record;
@@ -69,37 +68,14 @@ pub(super) fn variant(
             ToolchainRecord { provider, version, identity, licenses: licenses(terms), wheel, stands_in_for, instead_of: None },
         );
     }
-    if let Some(cuda) = cuda_release(selected).and_then(|release| prepared.backends.cuda(release)) {
-        let toolkit = cuda.toolkit();
-        let provider = match &toolkit.origin {
-            Origin::Wheels => "wheels",
-            Origin::System(_) => "system",
-        };
-        let (version, identity) = (toolkit.version.to_string(), toolkit.identity.clone());
-        toolchains.insert(
-            "cuda".to_owned(),
-            ToolchainRecord {
-                provider: provider.to_owned(),
-                version,
-                identity,
-                licenses: licenses(&services.provisioner.terms_of(&toolkit.binding.dir)),
-                ..ToolchainRecord::default()
-            },
-        );
-    }
-    if let Some(rocm) = rocm_release(selected).and_then(|release| prepared.backends.rocm(release)) {
-        let toolkit = rocm.toolkit();
-        let (version, identity) = (toolkit.version.to_string(), toolkit.identity.clone());
-        let record = ToolchainRecord { provider: "system".to_owned(), version, identity, ..ToolchainRecord::default() };
-        toolchains.insert("rocm".to_owned(), record);
-    }
-    if let Some(xpu) = xpu_release(selected).and_then(|release| prepared.backends.xpu(release)) {
-        let toolkit = xpu.toolkit();
-        let (version, identity) = (toolkit.version.to_string(), toolkit.compiler.identity.clone());
-        by = format!("icpx {version}");
-        toolchains.remove("cxx");
-        let record = ToolchainRecord { provider: "system".to_owned(), version, identity, ..ToolchainRecord::default() };
-        toolchains.insert("oneapi".to_owned(), record);
+    if let Some(toolkit) = prepared.backend(selected).and_then(Backend::record) {
+        if let Some(compiler) = toolkit.compiles_all {
+            by = compiler;
+            toolchains.remove("cxx");
+        }
+        let licenses = toolkit.tree.map(|dir| licenses(&services.provisioner.terms_of(&dir))).unwrap_or_default();
+        let (provider, version, identity) = (toolkit.provider.to_owned(), toolkit.version, toolkit.identity);
+        toolchains.insert(toolkit.name.to_owned(), ToolchainRecord { provider, version, identity, licenses, ..ToolchainRecord::default() });
     }
     for tree in selected.row.iter().flat_map(|row| prepared.headers.of(row.compute)) {
         let provider = match tree.provider {

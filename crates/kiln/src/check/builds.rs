@@ -8,7 +8,7 @@ use kiln_format::variant::Variant;
 use kiln_format::{Level, Metadata, OpsId};
 
 use super::remark::{Outcome, Remark, RemarkKind};
-use crate::backends::verify_recorded;
+use crate::backends::vendor;
 use crate::build_error::chain;
 use crate::hash::{HashError, VariantDir, check_plain};
 use crate::package::METADATA;
@@ -210,8 +210,10 @@ fn device_code(dir: &VariantDir, variant: &Variant, metadata: &Metadata, outcome
     // One that is not there, or cannot be read, is told by other rules.
     let Some(path) = variant.extension_name(&id).map(|name| dir.path.join(name)).filter(|path| path.is_file()) else { return };
     let Ok(file) = fs::read(path) else { return };
-    if let Err(wrong) = verify_recorded(arch.compute, metadata.backend.archs.as_deref(), &file) {
-        let (rule, detail) = match &metadata.backend.archs {
+    let archs = &metadata.backend.archs;
+    let named = archs.as_deref().unwrap_or_default();
+    if let Err(wrong) = vendor(arch.compute.backend()).map_or(Ok(()), |vendor| vendor.verify_recorded(arch.compute, named, &file)) {
+        let (rule, detail) = match archs {
             Some(archs) => (BuildRule::MetadataArchs, format!("the metadata name {}: {}", archs.join(", "), wrong.message)),
             None => (BuildRule::DeviceCode, wrong.message),
         };

@@ -6,11 +6,9 @@ use kiln_abi::Framework;
 use kiln_backend::with_stand_ins;
 use kiln_format::MajorMinor;
 use kiln_format::variant::{Compute, Cpu};
-use kiln_rocm::TORCH_STAND_INS;
 use kiln_toolchain::{Catalog, CudaToolkit, Error, LibraryExports, TvmFfiRelease};
 
-/// What the names of HIP's run time begin with, whatever its release.
-const HIP: &str = "libamdhip64.so.";
+use crate::backends::{VENDORS, vendor};
 
 /// The exports of one or several releases of torch, of tvm-ffi, and of the runtime of a vendor.
 #[derive(Clone, Debug, Default)]
@@ -48,8 +46,8 @@ impl FrameworkNames {
         };
         let torch =
             catalog.releases().iter().filter(|release| release.platform.starts_with(&prefix) && fits(release.version.major_minor()));
-        // The catalog has no build of torch for ROCm.
-        let stand_ins: &[(&str, &str)] = if matches!(compute, Some(Compute::Rocm(_))) { &TORCH_STAND_INS } else { &[] };
+        let vendor = compute.and_then(|compute| vendor(compute.backend()));
+        let stand_ins = vendor.map_or(&[][..], |vendor| vendor.torch_stand_ins());
         let mut releases = torch.map(|release| Ok(with_stand_ins(&release.exports()?, stand_ins))).collect::<Result<Vec<_>, Error>>()?;
         if matches!(framework, None | Some(Framework::TvmFfi)) {
             let minor = minor.filter(|_| framework.is_some());
@@ -84,7 +82,6 @@ impl FrameworkNames {
     pub fn exports(&self, soname: &str, name: &str) -> Option<bool> {
         let libraries = self.releases.iter().flatten().filter(|library| library.soname == soname);
         let known = libraries.map(|library| library.offers(name)).reduce(|a, b| a || b);
-        // No wheel has the run time of ROCm. All that it offers to programs begins so.
-        known.or_else(|| soname.starts_with(HIP).then(|| name.starts_with("hip") || name.starts_with("__hip")))
+        known.or_else(|| VENDORS.iter().find_map(|vendor| vendor.offers(soname, name)))
     }
 }

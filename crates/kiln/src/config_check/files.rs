@@ -8,17 +8,15 @@ use kiln_backend::{SourceKind, classify_source};
 use kiln_format::build::Framework;
 use kiln_format::{BackendName, Build, Diagnostic, ProjectPath, Spanned};
 
+use crate::backends::unit_extensions;
+
 /// Whether a file with this name is compiled by itself in a component of `backend` (`None`: the binding, which is plain C++). Other
 /// listed files are inputs: headers.
 pub fn is_translation_unit(name: &str, backend: Option<BackendName>) -> bool {
     let Some((_, extension)) = name.rsplit_once('.') else { return false };
     match extension {
         "c" | "c++" | "cc" | "cpp" | "cxx" => true,
-        "cu" => matches!(backend, Some(BackendName::Cuda | BackendName::Rocm)),
-        "hip" => backend == Some(BackendName::Rocm),
-        "m" | "mm" | "metal" => backend == Some(BackendName::Metal),
-        "asc" => backend == Some(BackendName::Cann),
-        _ => false,
+        other => backend.is_some_and(|backend| unit_extensions(backend).contains(&other)),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use kiln_backend::{FlagFault, FlagList, audit_flags};
-use kiln_format::build::KernelOptions;
 use kiln_format::{Build, Diagnostic, ProjectPath, Spanned};
+
+use crate::backends::vendor;
 
 pub(super) fn check(root: &Path, build: &Build) -> Vec<Diagnostic> {
     lists(build).into_iter().flat_map(|(list, flags)| of_list(root, list, flags)).collect()
@@ -22,13 +23,8 @@ fn lists(build: &Build) -> Vec<(FlagList, &[Spanned<String>])> {
     let mut lists = vec![(FlagList::Host, build.framework.cxx_flags())];
     for kernel in &build.kernels {
         lists.push((FlagList::Host, &kernel.cxx_flags));
-        match &kernel.options {
-            KernelOptions::Cuda { flags, .. } => lists.push((FlagList::Nvcc, flags)),
-            KernelOptions::Rocm { flags, .. } | KernelOptions::Xpu { flags } | KernelOptions::Cann { flags, .. } => {
-                lists.push((FlagList::Host, flags));
-            }
-            KernelOptions::Cpu | KernelOptions::Metal => {}
-        }
+        let list = vendor(kernel.backend.value).map_or(FlagList::Host, |vendor| vendor.flag_list());
+        lists.push((list, kernel.options.device_flags()));
     }
     lists
 }

@@ -167,14 +167,7 @@ fn twice<T: std::fmt::Display>(key: &str, list: &[Spanned<T>], diagnostics: &mut
 
 /// What may make one source two things: every flag of a kernel.
 fn flags(kernel: &Kernel) -> Vec<&str> {
-    let device: &[Spanned<String>] = match &kernel.options {
-        KernelOptions::Cuda { flags, .. }
-        | KernelOptions::Rocm { flags, .. }
-        | KernelOptions::Xpu { flags }
-        | KernelOptions::Cann { flags, .. } => flags,
-        KernelOptions::Cpu | KernelOptions::Metal => &[],
-    };
-    kernel.cxx_flags.iter().chain(device).map(|flag| flag.as_str()).collect()
+    kernel.cxx_flags.iter().chain(kernel.options.device_flags()).map(|flag| flag.as_str()).collect()
 }
 
 fn unknown_archs(build: &Build) -> Vec<Diagnostic> {

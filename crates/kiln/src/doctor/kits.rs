@@ -5,15 +5,12 @@ use std::path::Path;
 use kiln_toolchain::discover::{Candidate, Distribution, Findings, KitKind, Lack, find, identity};
 
 use super::{Examination, Item, Section, State};
-use crate::{cuda, rocm};
+use crate::backends::VENDORS;
 
 /// What was found of one kind.
 pub(super) fn section(kind: KitKind, examination: &Examination<'_>, distribution: &Distribution) -> Section {
-    let named = match kind {
-        KitKind::Cuda => examination.cuda_from.map(|dir| (cuda::OPTION, dir)),
-        KitKind::Rocm => examination.rocm_from.map(|dir| (rocm::OPTION, dir)),
-        _ => None,
-    };
+    let vendor = VENDORS.iter().find(|vendor| vendor.kit() == Some(kind));
+    let named = vendor.and_then(|vendor| Some((vendor.option()?, examination.services.sources.named(vendor.backend())?)));
     // Where somebody asks for it, it is worth saying how to have one.
     let wanted = !examination.backends.is_empty();
     told(&find(kind, &examination.view, named), distribution, examination.services.cache_dir, wanted)

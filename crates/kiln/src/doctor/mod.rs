@@ -21,6 +21,7 @@ use kiln_toolchain::discover::{Distribution, KitKind, View};
 use kiln_toolchain::host::{HostCompiler, HostError};
 use kiln_toolchain::system::{SystemError, SystemTorch};
 
+use crate::backends::vendor;
 use crate::build::{BuildOptions, Checked, Services};
 use crate::build_error;
 
@@ -167,10 +168,6 @@ pub struct Examination<'a> {
     pub torch_from: Option<&'a Path>,
     /// Why no build starts, whatever it is for: torch cannot be taken from that Python, say.
     pub refusal: Option<build_error::Report>,
-    /// The CUDA toolkit that is to be used.
-    pub cuda_from: Option<&'a Path>,
-    /// The ROCm that is to be used.
-    pub rocm_from: Option<&'a Path>,
     /// Finds other compilers than the one that builds use.
     pub compiler_at: &'a CompilerAt<'a>,
     /// Finds the torch of a Python.
@@ -208,12 +205,10 @@ pub fn examine(examination: &Examination<'_>) -> DoctorReport {
 
 /// The kit whose compiler a backend needs.
 fn kit_of(backend: BackendName) -> Option<KitKind> {
-    match backend {
-        BackendName::Cuda => Some(KitKind::Cuda),
-        BackendName::Rocm => Some(KitKind::Rocm),
-        BackendName::Xpu => Some(KitKind::OneApi),
-        BackendName::Metal => Some(KitKind::Metal),
-        BackendName::Cann => Some(KitKind::Cann),
-        BackendName::Cpu | BackendName::Neuron | BackendName::Tpu => None,
+    match (vendor(backend), backend) {
+        (Some(vendor), _) => vendor.kit(),
+        (None, BackendName::Metal) => Some(KitKind::Metal),
+        (None, BackendName::Cann) => Some(KitKind::Cann),
+        (None, _) => None,
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use kiln_format::BackendName;
 use kiln_format::lock::Lock;
 
+use crate::backends;
 use crate::build::Checked;
 use crate::build_error::BuildError;
 use crate::project::ProjectError;
@@ -31,20 +32,9 @@ fn write(path: &Path, content: &str) -> io::Result<()> {
     fs::write(path, content)
 }
 
-/// Sources of a backend's kernel; none for one that runs Python kernels only.
-fn sources(backend: BackendName) -> &'static [&'static str] {
-    match backend {
-        BackendName::Cpu | BackendName::Xpu => &["unit.cpp"],
-        BackendName::Cuda | BackendName::Rocm => &["unit.cu"],
-        BackendName::Metal => &["unit.metal", "unit.mm"],
-        BackendName::Cann => &["unit.asc"],
-        BackendName::Neuron | BackendName::Tpu => &[],
-    }
-}
-
 fn files(backend: BackendName) -> Vec<(&'static str, String)> {
     let head = format!("[general]\nname = \"{NAME}\"\nversion = 1\nedition = 5\nlicense = \"Apache-2.0\"\nbackends = [\"{backend}\"]\n\n");
-    let sources = sources(backend);
+    let sources = backends::stand_in(backend);
     if sources.is_empty() {
         let package = ("torch-ext/doctor/__init__.py", String::new());
         return vec![("build.toml", format!("{head}[torch-noarch]\n")), package];

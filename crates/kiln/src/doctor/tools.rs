@@ -82,8 +82,7 @@ fn failed(error: &BuildError, distribution: &Distribution) -> Item {
 pub(super) fn need(error: &BuildError) -> Option<Need> {
     match error {
         BuildError::Host(error) => error.need(),
-        BuildError::NoCuda { .. } => Some(Need::Cuda),
-        BuildError::NoRocm { .. } => Some(Need::Hip),
+        BuildError::Toolkit { need, .. } => *need,
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! Whether a build would start: the build is asked.
 
+use kiln_backend::FoundIn;
 use kiln_format::{BackendName, Version};
 use kiln_toolchain::Availability;
 use kiln_toolchain::discover::Distribution;
@@ -43,6 +44,16 @@ impl From<Availability> for FrameworkFrom {
     }
 }
 
+impl From<FoundIn> for FrameworkFrom {
+    fn from(place: FoundIn) -> Self {
+        match place {
+            FoundIn::Machine => Self::Machine,
+            FoundIn::Store => Self::Store,
+            FoundIn::Index => Self::Index,
+        }
+    }
+}
+
 /// What a build that starts would work on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
@@ -71,7 +82,7 @@ pub struct Verdict {
 pub(super) fn all(examination: &Examination<'_>, distribution: &Distribution) -> Vec<Verdict> {
     let of_project = || Some(examination.project?.project.build.as_ref()?.general.backends.iter().map(|backend| backend.value).collect());
     let backends: Vec<BackendName> = match examination.backends {
-        [] => of_project().unwrap_or_else(|| backends::COMPILED.to_vec()),
+        [] => of_project().unwrap_or_else(|| backends::VENDORS.iter().map(|vendor| vendor.backend()).collect()),
         asked => asked.to_vec(),
     };
     backends.into_iter().map(|backend| verdict(examination, backend, distribution)).collect()
@@ -110,6 +121,6 @@ fn start_of(examination: &Examination<'_>, checked: &Checked, backend: BackendNa
             .into_iter()
             .map(|found| (found.name, found.release, from(found.availability, FrameworkFrom::Python)))
             .collect(),
-        toolkits: used.cuda.into_iter().map(|(release, found)| ("CUDA", release, from(found, FrameworkFrom::Machine))).collect(),
+        toolkits: used.toolkits.into_iter().map(|found| (found.name, found.version, found.place.into())).collect(),
     })
 }

@@ -121,7 +121,7 @@ impl Setup<'_> {
             variants: &selection.variants,
             ops_ids: &BTreeMap::from([(BackendName::Cpu, OpsId::new(&build.general.name.value, BackendName::Cpu, "1").unwrap())]),
             host: Some(&host),
-            backends: &Backends::default(),
+            backends: &Backends::of_processor(),
             headers: &crate::dependencies::HeaderTrees::default(),
             frameworks: &torches
                 .into_iter()

@@ -6,12 +6,17 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-/// The crates whose errors reach the user.
-const CRATES: [&str; 9] =
-    ["kiln", "kiln-abi", "kiln-backend", "kiln-cpu", "kiln-cuda", "kiln-format", "kiln-graph", "kiln-toolchain", "kiln-xpu"];
-
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The crates whose errors reach the user: all that are not for tests.
+fn crates() -> Vec<PathBuf> {
+    let entries = fs::read_dir(workspace().join("crates")).unwrap().map(|entry| entry.unwrap());
+    let mut dirs: Vec<PathBuf> =
+        entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with("kiln-test-")).map(|entry| entry.path()).collect();
+    dirs.sort();
+    dirs
 }
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -29,16 +34,18 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 /// Code to a file that has it. Codes are what the constructors of errors take, what functions called `code` or `.._code` give, those
 /// of the rules of checks, and the constants of the format crate.
 fn codes_in_sources() -> BTreeMap<String, String> {
-    let constructor =
-        Regex::new(r#"(?:Diagnostic::(?:error|warning|note)\(|Failure::new\(|BuiltinError::new\(|Report \{ code:)\s*"([a-z-]+)""#).unwrap();
+    let constructor = Regex::new(
+        r#"(?:Diagnostic::(?:error|warning|note)\(|Failure::new\(|BuiltinError::new\(|ProvideError::new\(|Report \{ code:)\s*"([a-z-]+)""#,
+    )
+    .unwrap();
     let function = Regex::new(r#"(?s)fn (?:\w+_)?code\([^)]*\) -> &'static str \{.*?\n(?:    )?\}\n"#).unwrap();
     let rule = Regex::new(r#"(?m)^ +[A-Z]\w+ = "([a-z-]+)",$"#).unwrap();
     let constant = Regex::new(r#"const [A-Z_]+: &str = "([a-z-]+)";"#).unwrap();
     let text_in = Regex::new(r#""([a-z-]+)""#).unwrap();
     let mut codes = BTreeMap::new();
-    for name in CRATES {
+    for dir in crates() {
         let mut files = Vec::new();
-        sources(&workspace().join("crates").join(name).join("src"), &mut files);
+        sources(&dir.join("src"), &mut files);
         for file in files {
             let text = fs::read_to_string(&file).unwrap();
             // What tests make up is never printed.

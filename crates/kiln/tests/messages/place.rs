@@ -111,7 +111,7 @@ impl Place {
 
     fn cuda_tree(release: &str) -> (String, Vec<Part>) {
         let catalog = Catalog::embedded().unwrap();
-        kiln::cuda::wheel_tree(&catalog, &Version::parse(release).unwrap(), PLATFORM, &[CudaUse::TorchHeaders]).unwrap()
+        kiln_cuda::wheel_tree(&catalog, &Version::parse(release).unwrap(), PLATFORM, &[CudaUse::TorchHeaders]).unwrap()
     }
 
     fn provided(&self, ask: impl FnOnce(&Provisioner<'_>) -> PathBuf) -> PathBuf {

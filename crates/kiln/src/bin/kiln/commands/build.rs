@@ -4,10 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kiln::Event;
-use kiln::arch::ArchRequests;
+use kiln::arch::{ArchRequests, device_capabilities};
 use kiln::build::{BuildOptions, BuildReport, LoadCheck, Loader, Prepared, Services, prepare, run as run_build};
 use kiln::build_error::causes;
-use kiln::cuda::device_capabilities;
 use kiln::matrix::Set;
 use kiln::ops_id::Purpose;
 use kiln_format::Level;
@@ -60,12 +59,11 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let out_dir = args.out.as_ref().map(|dir| settings.environment.current_dir.join(dir));
     system::fits(&torch, &filters)?;
     let host = system::host(&args.system, settings, &checked.project.settings, &cache_dir, &interrupt);
-    let cuda_from = system::cuda_from(&args.system, settings);
-    let rocm_from = system::rocm_from(&args.system, settings);
-    let rocm = system::rocm_toolkits(rocm_from.as_deref(), settings, &cache_dir);
-    let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
-    system::take_named(&cuda, &mut filters)?;
-    rocm.check_named()?;
+    let named = system::named(&args.system, settings);
+    let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
+    let ask = |program: &Path, question: &[&str]| kiln::host::ask(program, question, &ambient, &interrupt);
+    let sources = system::sources(&named, settings, &provisioner, &cache_dir, &compiler_at, &ask);
+    system::take_named(&sources, &mut filters)?;
     let arch = args.arch.as_ref().map(|list| ArchRequests::parse(list, &device_capabilities)).transpose();
     let arch = arch.map_err(|error| Failure { exit: Exit::Usage, ..Failure::new("arch", error.to_string()) })?;
     let actions = if args.no_cache { None } else { Some(settings.actions(&cache_dir)?) };
@@ -73,13 +71,10 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     // Without this program's own file, nothing is loaded, and variants count as linked.
     let loader = super::call::worker().ok().map(|worker| Loader { worker, elsewhere: settings.environment.temporary_dir(), timeout });
     let launcher = args.launcher.as_ref().map(|value| launcher(value, settings, &cache_dir)).transpose()?;
-    let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
     let services = Services {
         loader,
         launcher,
-        cuda,
-        rocm,
-        xpu: system::xpu_toolkits(settings, &cache_dir, &compiler_at, &ambient),
+        sources,
         provisioner: &provisioner,
         torch,
         host,

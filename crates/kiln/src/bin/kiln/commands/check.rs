@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use kiln::backends::VENDORS;
 use kiln::check::{BuildRule, CheckError, CheckOptions, Checks, Outcome, check_paths, sarif};
 use kiln::config_check::LINTS;
 use kiln_abi::{PolicyError, Profile, PythonVersion, Rule};
@@ -62,7 +63,7 @@ fn limits(limits: &Limits, settings: &Settings) -> Result<CheckOptions, Failure>
         python,
         stable_abi,
         allowed_libraries: limits.allowed_libraries.iter().cloned().collect(),
-        known_exports: kiln::xpu::known_exports(&settings.environment.variables),
+        known_exports: VENDORS.iter().flat_map(|vendor| vendor.known_exports(&settings.environment.variables)).collect(),
         // A user without one keeps it in the project, which is looked for anyway.
         host_paths: settings.cache_dir(None).ok().map(|dir| dir.display().to_string()).into_iter().collect(),
         ..CheckOptions::default()

@@ -77,14 +77,12 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         Ok(actions) => (Some(actions), torch_error),
         Err(failure) => (None, torch_error.or_else(|| Some(told(failure)))),
     };
-    let cuda_from = system::cuda_from(&args.system, settings);
-    let rocm_from = system::rocm_from(&args.system, settings);
-    let rocm = system::rocm_toolkits(rocm_from.as_deref(), settings, &cache_dir);
-    let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
-    let named = || cuda.check_named().and_then(|()| rocm.check_named());
-    let refusal = refusal.or_else(|| named().err().map(|error| Report::from(&error)));
-    let jobs = Jobs::new(None, &settings.environment, printer)?;
+    let named = system::named(&args.system, settings);
     let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
+    let ask = |program: &Path, question: &[&str]| kiln::host::ask(program, question, &ambient, &interrupt);
+    let sources = system::sources(&named, settings, &provisioner, &cache_dir, &compiler_at, &ask);
+    let refusal = refusal.or_else(|| system::check_named(&sources).err().map(|error| Report::from(&error)));
+    let jobs = Jobs::new(None, &settings.environment, printer)?;
     let services = Services {
         // Nothing is loaded, but what a build would load with is looked for.
         loader: super::call::worker().ok().map(|worker| Loader {
@@ -94,9 +92,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
         }),
         launcher: None,
         actions: actions.as_ref(),
-        cuda,
-        rocm,
-        xpu: system::xpu_toolkits(settings, &cache_dir, &compiler_at, &ambient),
+        sources,
         provisioner: &provisioner,
         torch,
         host: system::host(&args.system, settings, kiln_toml, &cache_dir, &interrupt),
@@ -136,8 +132,6 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
             let is_local = index.url.local().is_some();
             Ok(IndexShown { address: index.url.server(), origin: index.origin.to_string(), is_local })
         },
-        cuda_from: cuda_from.as_deref(),
-        rocm_from: rocm_from.as_deref(),
         ask_index: &|| provisioner.ask_index(),
         devices: &kiln_ffi::devices,
         offline: settings.offline,

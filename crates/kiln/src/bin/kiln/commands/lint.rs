@@ -38,19 +38,15 @@ pub(crate) fn run(args: &Lint, settings: &Settings, printer: &Printer) -> Result
     let mut filters = super::filters(&args.filter)?;
     system::fits(&torch, &filters)?;
     let host = system::host(&args.system, settings, &checked.project.settings, &cache_dir, &interrupt);
-    let cuda_from = system::cuda_from(&args.system, settings);
-    let rocm_from = system::rocm_from(&args.system, settings);
-    let rocm = system::rocm_toolkits(rocm_from.as_deref(), settings, &cache_dir);
-    let cuda = system::cuda_toolkits(cuda_from.as_deref(), &catalog, &provisioner, settings, &cache_dir);
-    system::take_named(&cuda, &mut filters)?;
-    rocm.check_named()?;
+    let named = system::named(&args.system, settings);
     let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
+    let ask = |program: &Path, question: &[&str]| kiln::host::ask(program, question, &ambient, &interrupt);
+    let sources = system::sources(&named, settings, &provisioner, &cache_dir, &compiler_at, &ask);
+    system::take_named(&sources, &mut filters)?;
     let services = Services {
         loader: None,
         launcher: None,
-        cuda,
-        rocm,
-        xpu: system::xpu_toolkits(settings, &cache_dir, &compiler_at, &ambient),
+        sources,
         provisioner: &provisioner,
         torch,
         host,

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use kiln::backends::VENDORS;
 use kiln::build_error::{BuildError, causes};
-use kiln::cuda::CudaToolkits;
 use kiln::frameworks::TorchSource;
 use kiln::host::HostSource;
 use kiln::matrix::Filters;
-use kiln::rocm::RocmToolkits;
 use kiln::settings_file;
-use kiln::xpu::{CompilerAt, XpuToolkits};
-use kiln_format::Version;
+use kiln_backend::{Ask, CompilerAt, Sources};
+use kiln_cuda::CudaToolkits;
+use kiln_format::{BackendName, Version};
 use kiln_graph::Interrupt;
+use kiln_toolchain::Provisioner;
 use kiln_toolchain::host::{self, Choice, HostCompiler, HostError, HostSearch};
 use kiln_toolchain::system::{self, SystemError, SystemSearch, SystemTorch};
-use kiln_toolchain::{Catalog, Provisioner};
 
 use crate::args::System;
 use crate::exit::{Exit, Failure};
@@ -59,47 +59,38 @@ pub(super) fn torch_of(python: &Path, settings: &Settings, cache_dir: &Path, int
     })
 }
 
-/// The directory of the CUDA toolkit that is to be used.
-pub(super) fn cuda_from(args: &System, settings: &Settings) -> Option<PathBuf> {
-    args.cuda_from.as_ref().map(|dir| settings.environment.current_dir.join(dir))
+/// The directories of toolkits that are to be used.
+pub(super) fn named(args: &System, settings: &Settings) -> BTreeMap<BackendName, PathBuf> {
+    let options = [(BackendName::Cuda, &args.cuda_from), (BackendName::Rocm, &args.rocm_from)];
+    let given = options.into_iter().filter_map(|(backend, dir)| Some((backend, dir.as_ref()?)));
+    given.map(|(backend, dir)| (backend, settings.environment.current_dir.join(dir))).collect()
 }
 
-/// The CUDA toolkits: `named` alone where a directory is.
-pub(super) fn cuda_toolkits<'a>(
-    named: Option<&'a Path>,
-    catalog: &'a Catalog,
+/// Where vendors' toolkits may come from.
+pub(super) fn sources<'a>(
+    named: &'a BTreeMap<BackendName, PathBuf>,
+    settings: &'a Settings,
     provisioner: &'a Provisioner<'a>,
-    settings: &'a Settings,
-    cache_dir: &'a Path,
-) -> CudaToolkits<'a> {
-    CudaToolkits { catalog, provisioner, named, environment: &settings.environment.variables, cache_dir }
-}
-
-/// The directory of the ROCm that is to be used.
-pub(super) fn rocm_from(args: &System, settings: &Settings) -> Option<PathBuf> {
-    args.rocm_from.as_ref().map(|dir| settings.environment.current_dir.join(dir))
-}
-
-/// The ROCms: `named` alone where a directory is.
-pub(super) fn rocm_toolkits<'a>(named: Option<&'a Path>, settings: &'a Settings, cache_dir: &'a Path) -> RocmToolkits<'a> {
-    RocmToolkits { named, environment: &settings.environment.variables, cache_dir }
-}
-
-/// The oneAPI compilers.
-pub(super) fn xpu_toolkits<'a>(
-    settings: &'a Settings,
     cache_dir: &'a Path,
     compiler_at: &'a CompilerAt<'a>,
-    ambient: &'a BTreeMap<String, PathBuf>,
-) -> XpuToolkits<'a> {
-    XpuToolkits { environment: &settings.environment.variables, cache_dir, compiler_at, ambient }
+    ask: &'a Ask<'a>,
+) -> Sources<'a> {
+    Sources { named, environment: &settings.environment.variables, cache_dir, compiler_at, ask, provisioner }
 }
 
-/// Refuses a named directory that is no toolkit; one that is chooses the variants, unless `filters` do.
-pub(super) fn take_named(cuda: &CudaToolkits<'_>, filters: &mut Filters) -> Result<(), BuildError> {
-    cuda.check_named()?;
-    if cuda.named.is_some() && filters.cuda.is_empty() {
-        filters.cuda = cuda.of_system().into_iter().map(Version::from).collect();
+/// Refuses a named directory that is no toolkit.
+pub(super) fn check_named(sources: &Sources<'_>) -> Result<(), BuildError> {
+    for vendor in VENDORS {
+        vendor.check_named(sources)?;
+    }
+    Ok(())
+}
+
+/// Refuses a named directory that is no toolkit; one of CUDA that is chooses the variants, unless `filters` do.
+pub(super) fn take_named(sources: &Sources<'_>, filters: &mut Filters) -> Result<(), BuildError> {
+    check_named(sources)?;
+    if sources.named(BackendName::Cuda).is_some() && filters.cuda.is_empty() {
+        filters.cuda = CudaToolkits.of_system(sources).into_iter().map(Version::from).collect();
     }
     Ok(())
 }

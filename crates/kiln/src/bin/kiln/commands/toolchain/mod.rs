@@ -127,10 +127,10 @@ fn fetch(context: &Context<'_>, catalog: &Catalog, releases: &[String]) -> Resul
 
 /// Fetches a CUDA toolkit for kernels with and without torch.
 fn fetch_cuda(context: &Context<'_>, catalog: &Catalog, version: &Version) -> Result<(), Failure> {
-    for uses in kiln::cuda::FETCHED {
-        let tree = kiln::cuda::wheel_tree(catalog, version, &context.platform, uses);
+    for uses in kiln_cuda::FETCHED {
+        let tree = kiln_cuda::wheel_tree(catalog, version, &context.platform, uses);
         let (name, parts) = tree.ok_or_else(|| unknown_cuda(context, catalog, version))?;
-        context.provisioner.assemble(&name, &parts).map_err(|error| error.fetched_by(kiln::cuda::fetch_command(version)))?;
+        context.provisioner.assemble(&name, &parts).map_err(|error| error.fetched_by(kiln_cuda::fetch_command(version)))?;
     }
     Ok(())
 }
@@ -159,7 +159,7 @@ fn path(context: &Context<'_>, catalog: &Catalog, text: &str) -> Result<Exit, Fa
         }
         Release::TvmFfi(version) => (context.provisioner.path_of_tvm_ffi(&version, &context.platform)?, "tvm-ffi", version.to_string()),
         Release::Cuda(version) => {
-            let (name, parts) = kiln::cuda::wheel_tree(catalog, &version, &context.platform, kiln::cuda::FETCHED[1])
+            let (name, parts) = kiln_cuda::wheel_tree(catalog, &version, &context.platform, kiln_cuda::FETCHED[1])
                 .ok_or_else(|| unknown_cuda(context, catalog, &version))?;
             let dir = context.provisioner.planned_tree(&name, &parts).dir;
             (Some(dir).filter(|dir| dir.is_dir()), "cuda", version.to_string())
