@@ -420,11 +420,24 @@ fn the_example_for_tvm_ffi_runs_on_the_processor() {
     let run = Run::of(&mut call);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
 
-    let python = format!("import sys; sys.path.insert(0, {:?})\n{PYTHON}", test_env("tvm-ffi-oldest").display().to_string());
-    let mut command = Command::new(test_env("base").join("bin/python"));
-    on_the_processor(command.env_clear().args(["-c", &python]).arg(&extension), &sandbox);
-    let run = Run::of(&mut command);
+    let in_python = |script: &str| {
+        let script = format!("import sys; sys.path.insert(0, {:?})\n{script}", test_env("tvm-ffi-oldest").display().to_string());
+        let mut command = Command::new(test_env("base").join("bin/python"));
+        on_the_processor(command.env_clear().args(["-c", &script]).arg(&extension), &sandbox);
+        Run::of(&mut command)
+    };
+    let run = in_python(PYTHON);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+
+    // Both tell a wrong number.
+    let wrong = in_python(&PYTHON.replace("shared = r[:, None] ** 2", "shared = 1.01 * r[:, None] ** 2"));
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("Not equal to tolerance"), "{}{}", wrong.stdout, wrong.stderr);
+    let reference = dir.join("tests/reference.toml");
+    let text = fs::read_to_string(&reference).unwrap();
+    fs::write(&reference, text.replacen("values = [1.2, 0.8, 0, 0, 1, -0.5, 1, -2]", "values = [1.2, 0.8, 0, 0, 1, -0.5, 1, -2.01]", 1))
+        .unwrap();
+    let wrong = Run::of(&mut call);
+    assert_eq!(wrong.code, Some(1), "{}{}", wrong.stdout, wrong.stderr);
 }
 
 const PYTHON: &str = r#"
