@@ -14,6 +14,7 @@ use crate::catalog;
 use crate::floor;
 use crate::kiln::Kiln;
 use crate::packages;
+use crate::peer;
 use crate::pinned;
 use crate::process;
 use crate::python_tests;
@@ -72,6 +73,7 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool, onl
         let mut test = cargo(workspace);
         cargo_tests(test.env("KILN_TEST_FLOOR", "full").args(["test", "--locked", "--package", "kiln", "--test", "floor"]))
     });
+    progress.stage(stages, "command lines for XPU beside kernel-builder's", || peer::check(workspace));
     progress.stage(stages, "floor under nvcc", || {
         setup::other_compilers()?;
         setup::nvcc(workspace)?;

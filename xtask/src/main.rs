@@ -18,6 +18,7 @@ mod hygiene;
 mod interrupts;
 mod kiln;
 mod packages;
+mod peer;
 mod pinned;
 mod process;
 mod prove;

@@ -31,6 +31,8 @@ const ORACLES: &[&str] = &["auditwheel==6.8.2", "abi3audit==0.0.26", "abi3info==
 pub(crate) const GLIBC_NAMES: &str = "ziglang==0.15.1";
 /// The packages of NVIDIA's compiler: itself, its parts, its headers and run-time library.
 const NVCC: &[&str] = &["nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-runtime==13.0.96"];
+/// The newest release that its registry has.
+const KERNEL_BUILDER: &str = "0.16.2";
 /// What comparisons build with.
 const CMAKE: &[&str] = &["cmake==4.1.2", "ninja==1.13.0"];
 /// A launcher of compilers.
@@ -415,6 +417,23 @@ pub(crate) fn bindgen(workspace: &Workspace) -> anyhow::Result<Bindgen> {
     let found = walkdir::WalkDir::new(&libclang).into_iter().flatten().find(|entry| entry.file_name() == "libclang.so");
     let found = found.and_then(|entry| Some(entry.path().parent()?.to_owned()));
     Ok(Bindgen { program: dir.join("bin/bindgen"), libclang: found.with_context(|| format!("{LIBCLANG} has no libclang.so"))? })
+}
+
+/// The pinned `kernel-builder`, whose CMake files are compared with.
+pub(crate) fn kernel_builder(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    let _lock = lock(workspace)?;
+    if !Path::new("/usr/include/openssl/ssl.h").exists() {
+        system_packages(&["libssl-dev", "pkg-config"], "kernel-builder, which is compared with, is made from its sources")?;
+    }
+    let dir = workspace.target.join("tools/kernel-builder");
+    piece(&dir, KERNEL_BUILDER, &format!("kernel-builder {KERNEL_BUILDER}"), || {
+        let mut install = workspace::cargo();
+        install.args(["install", "--quiet", "--locked", "--debug", "--root"]).arg(&dir);
+        install.arg("--target-dir").arg(workspace.target.join("tools/build-kernel-builder"));
+        quiet(install.args(["--version", KERNEL_BUILDER, "hf-kernel-builder"]))?;
+        Ok(std::fs::remove_dir_all(workspace.target.join("tools/build-kernel-builder"))?)
+    })?;
+    Ok(dir.join("bin/kernel-builder"))
 }
 
 /// Unpacks the wheel of `package` for this machine into `dir`, without installing it.

@@ -39,7 +39,7 @@ pub use kiln_graph::{
     ResourceClass, RootBinding, RootKind, RootName, Scope, Step, StepId, Weight, write_file,
 };
 pub use kiln_object::elf::Machine;
-pub use kiln_object::{Error as ObjectError, archive, elf, fatbin, macho, offload};
+pub use kiln_object::{Error as ObjectError, archive, elf, fatbin, macho, offload, sycl};
 pub use kiln_toolchain::discover;
 pub use kiln_toolchain::host::{Family, HostCompiler, HostError, HostRuntime, RuntimeFile};
 #[cfg(feature = "wheels")]

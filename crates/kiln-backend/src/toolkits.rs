@@ -325,10 +325,10 @@ pub trait Toolkits: Sync {
         None
     }
 
-    /// Compares the device code in an extension for `compute` with the architectures that its metadata name.
+    /// Compares the device code in an extension for `compute` with the architectures that its metadata name, if they name any.
     ///
     /// # Errors
-    /// When there is no code for one of them.
+    /// When there is no code for one of them, or none at all where there must be some whatever metadata name.
     fn verify_recorded(&self, compute: Compute, archs: &[String], file: &[u8]) -> Result<(), WrongCode> {
         let _ = (compute, archs, file);
         Ok(())

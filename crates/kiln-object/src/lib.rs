@@ -2,7 +2,8 @@
 //!
 //! [`elf::relocatable`] tells what a `.o` file defines and wants, [`elf::dynamic`] what a shared library exports, imports and
 //! needs ([`elf::dynamic_file`] does the same without holding the file in memory), and [`exports`] what a library of any format
-//! offers; [`macho`] is the same for macOS, with what its loader is told. [`archive`] looks into static libraries, [`fatbin`] and [`offload`] tell what device code a file holds, [`stub`] writes shared libraries
+//! offers; [`macho`] is the same for macOS, with what its loader is told. [`archive`] looks into static libraries, [`fatbin`],
+//! [`offload`] and [`sycl`] tell what device code a file holds, [`stub`] writes shared libraries
 //! that hold names and no code, and [`demangle`] turns C++ symbols into text. [`baseline`] and
 //! [`names`] are data: what old system libraries export, and whose a name is.
 //!
@@ -20,5 +21,6 @@ pub mod macho;
 pub mod names;
 pub mod offload;
 pub mod stub;
+pub mod sycl;
 
 pub use error::Error;

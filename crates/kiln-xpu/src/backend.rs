@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kiln_backend::{
-    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostCompiler, HostUnits, KernelOptions, LibraryExports,
-    LinkPart, Lowering, NameSet, ObjectFile, PathRef, SourceKind, ToolkitRecord, TorchPart, UnitSource, Weight, classify_source,
+    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostCompiler, HostUnits, KernelOptions, Language,
+    LibraryExports, LinkPart, Lowering, NameSet, ObjectFile, PathRef, SourceKind, ToolkitRecord, TorchPart, UnitSource, Weight, WrongCode,
+    classify_source,
 };
 
-use crate::targets::{Kernels, Targets};
+use crate::targets::{self, Kernels, Targets};
 use crate::tla;
 use crate::toolkit::{Dnnl, XpuToolkit};
+use crate::verify::{self, Planned};
 
 /// What every SYCL unit is compiled with, behind `-fPIC` and before the option that names targets. The compiler's own default is faster and
 /// takes liberties with floats.
@@ -173,4 +175,28 @@ impl Backend for XpuBackend {
         }
         Ok(objects)
     }
+
+    fn verify(&self, components: &[Component], file: &[u8]) -> Result<(), WrongCode> {
+        let is_sycl = |component: &&Component| component.options.is_some() && component.sources.iter().any(|source| is_cxx(&source.path));
+        let kernels: Vec<&Component> = components.iter().filter(is_sycl).collect();
+        if kernels.is_empty() {
+            return Ok(());
+        }
+        let open = kernels.iter().flat_map(|component| own_flags(component)).any(|flag| flag.starts_with(targets::OPTION));
+        verify::verify(&Planned { targets: self.targets.in_files(), open }, file)
+    }
+}
+
+/// Whether a source is compiled as SYCL.
+fn is_cxx(path: &str) -> bool {
+    matches!(classify_source(path), SourceKind::Host(Language::Cxx))
+}
+
+/// The flags of a kernel that its author wrote.
+fn own_flags(component: &Component) -> impl Iterator<Item = &String> {
+    let of_sycl = match &component.options {
+        Some(KernelOptions::Xpu { flags }) => flags.as_slice(),
+        _ => &[],
+    };
+    component.cxx_flags.iter().chain(of_sycl.iter().map(|flag| &flag.value))
 }

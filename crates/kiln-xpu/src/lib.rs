@@ -9,6 +9,7 @@
 //! | `toolkits` | where the one of a variant comes from, as [`Toolkits`](kiln_backend::Toolkits) |
 //! | `targets` | what device code is compiled for, and the options that say so |
 //! | `tla` | what kernels on SYCL*TLA get |
+//! | `verify` | whether the code in an extension is what was planned |
 //! | `backend` | all of it together, as a [`Backend`](kiln_backend::Backend) |
 
 mod backend;
@@ -16,6 +17,7 @@ mod targets;
 mod tla;
 mod toolkit;
 mod toolkits;
+mod verify;
 
 pub use backend::{XpuBackend, torch_interface};
 pub use targets::Kernels;

@@ -3,6 +3,8 @@
 //! One table for compiling and for linking. Source: the options that torch's own SYCL kernels are built with, and the targets that the
 //! ecosystem's builder releases for.
 
+use std::collections::BTreeSet;
+
 use kiln_backend::MajorMinor;
 
 /// The define of kernels for the GPUs called CRI, which only an author's own flags have.
@@ -12,7 +14,10 @@ const OPTIONS: &str = "-cl-intel-enable-auto-large-GRF-mode -cl-poison-unsupport
 /// The target that is a list of devices.
 const GEN: &str = "spir64_gen";
 /// SPIR-V that the driver of whatever device is there compiles.
-const JIT: &str = "spir64";
+pub(crate) const JIT: &str = "spir64";
+
+/// The option that names targets.
+pub(crate) const OPTION: &str = "-fsycl-targets=";
 
 /// What the kernels of a variant ask for beside their code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,9 +55,14 @@ impl Targets {
         self.names
     }
 
+    /// The targets by the names that code for them has in a file, where each GPU's own target is what the list of devices is.
+    pub(crate) fn in_files(self) -> BTreeSet<&'static str> {
+        self.names.iter().map(|name| if *name == JIT { JIT } else { GEN }).collect()
+    }
+
     /// The option that names them.
     pub(crate) fn option(self) -> String {
-        format!("-fsycl-targets={}", self.names.join(","))
+        format!("{OPTION}{}", self.names.join(","))
     }
 
     /// What the compilers of the targets that are compiled ahead of time are told. An option for each, whether or not another one says

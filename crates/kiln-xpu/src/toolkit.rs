@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kiln_backend::discover::{Candidate, identity};
 use kiln_backend::discover::{Findings, KitKind, Lack, View, find};
-use kiln_backend::{HostCompiler, LibraryExports, MajorMinor, NameSet, RootBinding, RootKind, RootName, Version, elf};
+use kiln_backend::{Family, HostCompiler, LibraryExports, MajorMinor, NameSet, RootBinding, RootKind, RootName, Version, elf, normalize};
 
 /// A DPC++ compiler with its headers and its runtime.
 #[derive(Clone, Debug)]
@@ -122,7 +122,10 @@ impl XpuToolkit {
     /// # Errors
     /// When it lacks a part, or one cannot be read.
     pub fn of_machine(kit: &Candidate, release: MajorMinor, compiler: HostCompiler, cache_dir: &Path) -> Result<Self, ToolkitError> {
-        Self::icpx(kit)?;
+        let icpx = Self::icpx(kit)?;
+        if compiler.family != Family::Clang {
+            return Err(damaged(kit, icpx, "it is GCC, and no compiler of Intel's".to_owned()));
+        }
         let damaged = |file, reason| damaged(kit, file, reason);
         let files = identity(kit, cache_dir).map_err(|cause| damaged(Path::new("."), cause.to_string()))?;
         let identity = blake3::hash(format!("{files}\n{}", compiler.identity).as_bytes()).to_hex().to_string();
@@ -139,6 +142,22 @@ impl XpuToolkit {
             ocloc: kit.part("ocloc").map(Path::to_owned),
             dnnl: Dnnl::of(kit),
         })
+    }
+
+    /// Whether the compiler of an installation is of the release that its directory says: `said` is its answer to `--version`. Loaders
+    /// take variants by that number.
+    ///
+    /// # Errors
+    /// When it is another one.
+    pub fn check_release(kit: &Candidate, release: MajorMinor, said: &str) -> Result<(), ToolkitError> {
+        match normalize::xpu_compiler(said) {
+            Some(own) if own == release => Ok(()),
+            Some(own) => {
+                let reason = format!("it says that it is {own}, and its directory is of {release}");
+                Err(damaged(kit, Self::icpx(kit)?, reason))
+            }
+            None => Err(damaged(kit, Self::icpx(kit)?, "it does not say which release it is".to_owned())),
+        }
     }
 
     /// The runtime of an installation.

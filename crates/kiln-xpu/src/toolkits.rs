@@ -6,13 +6,14 @@ use std::sync::Arc;
 use kiln_backend::discover::{Candidate, Distribution, Findings, KitKind};
 use kiln_backend::{
     Backend, BackendName, Build, Compute, Dependency, KernelOptions, LibraryExports, MajorMinor, ProvideError, Sources, Toolkits, Wanted,
-    also, normalize, write_whole,
+    WrongCode, also, normalize, write_whole,
 };
 
 use crate::backend::{XpuBackend, torch_interface};
 use crate::targets::Kernels;
 use crate::tla::spirv_extensions;
 use crate::toolkit::{ToolkitError, XpuToolkit};
+use crate::verify::verify_recorded;
 
 /// The code of errors of toolkits.
 const NO_ONE_API: fn(String) -> ProvideError = |message| ProvideError::new("no-oneapi", message);
@@ -46,9 +47,16 @@ impl Toolkits for XpuToolkits {
         let kit = find(release, sources)?;
         let compiler = (sources.compiler_at)(XpuToolkit::icpx(&kit)?)?;
         let toolkit = XpuToolkit::of_machine(&kit, release, compiler, sources.cache_dir)?;
+        if wanted.fetch {
+            check_release(&kit, &toolkit, sources)?;
+        }
         let kernels = kernels(wanted.build);
         let extensions = if kernels.sycl_tla { kept_extensions(&toolkit, sources)? } else { String::new() };
         Ok(Arc::new(XpuBackend::new(toolkit, kernels, extensions)))
+    }
+
+    fn verify_recorded(&self, _: Compute, _: &[String], file: &[u8]) -> Result<(), WrongCode> {
+        verify_recorded(file)
     }
 
     /// Torch's C interface, and the runtimes of this machine's compilers.
@@ -98,6 +106,19 @@ fn release_of(kit: &Candidate, sources: &Sources<'_>) -> Option<MajorMinor> {
         Some(version) => Some(version.major_minor()),
         None => normalize::xpu_compiler(&(sources.ask)(kit.part("icpx")?, &["--version"])?),
     }
+}
+
+/// Whether the compiler is of the release that its directory says. What it says is kept for as long as it is the same compiler.
+fn check_release(kit: &Candidate, toolkit: &XpuToolkit, sources: &Sources<'_>) -> Result<(), ProvideError> {
+    let kept = sources.cache_dir.join(format!("icpx-version-{}.txt", toolkit.compiler.identity));
+    if std::fs::read_to_string(&kept).is_ok_and(|said| XpuToolkit::check_release(kit, toolkit.release(), &said).is_ok()) {
+        return Ok(());
+    }
+    let said = (sources.ask)(&toolkit.compiler.path, &["--version"]).unwrap_or_default();
+    XpuToolkit::check_release(kit, toolkit.release(), &said)?;
+    // What cannot be kept is asked again.
+    let _ = write_whole(&kept, said.as_bytes());
+    Ok(())
 }
 
 /// The extensions of SPIR-V that a compiler uses by default. What it says is kept for as long as it is the same compiler.

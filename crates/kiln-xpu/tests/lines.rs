@@ -314,3 +314,52 @@ fn sycl_tla_with_the_compiler_of_2026_0() {
 fn releases_are_told_apart_by_their_numbers() {
     assert_eq!(toolkit("2025.3").release(), MajorMinor::new(2025, 3));
 }
+
+/// What kernel-builder 0.16.2 writes into the CMake files of a project, by its package in the crates registry: the newest one there is.
+/// `cargo xtask test --full` makes such files and asks CMake for the command lines.
+mod peer {
+    pub(super) const COMPILE: &str = "-fPIC -fsycl -fhonor-nans -fhonor-infinities -fno-associative-math -fno-approx-func \
+                                      -fno-sycl-instrument-device-code --offload-compress -fsycl-targets=spir64_gen,spir64";
+    pub(super) const LINK: &str = "-Wl,-z,noexecstack -fsycl --offload-compress -fsycl-targets=spir64_gen,spir64 -Xs";
+    pub(super) const OF_TARGET: &str = "-device pvc,xe-lpg,ats-m150 -options ' -cl-intel-enable-auto-large-GRF-mode \
+                                        -cl-poison-unsupported-fp64-kernels -cl-intel-greater-than-4GB-buffer-required'";
+    /// SYCL*TLA with the compiler of 2025.3, the only one that it knows there: behind `-Xspirv-translator`.
+    pub(super) const EXTENSIONS: &str =
+        "-spirv-ext=+SPV_INTEL_split_barrier,+SPV_INTEL_2d_block_io,+SPV_INTEL_subgroup_matrix_multiply_accumulate";
+    /// Options of later releases, which 0.16.2 does not have yet: division and square roots as IEEE 754 has them.
+    pub(super) const LATER: [&str; 2] = ["-foffload-fp32-prec-div", "-foffload-fp32-prec-sqrt"];
+}
+
+fn without_later<'a>(line: &[&'a str]) -> Vec<&'a str> {
+    line.iter().copied().filter(|arg| !peer::LATER.contains(arg)).collect()
+}
+
+#[test]
+fn lines_are_those_of_the_other_builder() {
+    let lines = Lines::of("2025.3", false, &[]);
+    let ours = without_later(&lines.compile());
+    let theirs: Vec<&str> = peer::COMPILE.split(' ').filter(|arg| *arg != "-fPIC").chain(["-DMINE"]).collect();
+    assert_eq!(ours, theirs);
+    assert!(lines.argv("k.cpp").contains(&"-fPIC"));
+
+    let link = lines.link();
+    let (value, head) = link.split_last().unwrap();
+    // What is told to the compiler of one target is told with its name since then.
+    let head: Vec<&str> =
+        without_later(head).into_iter().map(|arg| if arg == "-Xsycl-target-backend=spir64_gen" { "-Xs" } else { arg }).collect();
+    assert_eq!(head, peer::LINK.split(' ').collect::<Vec<_>>());
+    assert_eq!(*value, peer::OF_TARGET.replace("' -cl", "'-cl"));
+}
+
+#[test]
+fn lines_for_sycl_tla_are_those_of_the_other_builder() {
+    let lines = Lines::of("2025.3", true, &[]);
+    let link = lines.link();
+    // It tells the compiler of a target that is not compiled for, and all translators without a name the same; since then the compiler's own
+    // extensions stand in front, which the option would take away otherwise.
+    let theirs = peer::LINK.replace("spir64_gen,spir64", "spir64").replace(" -Xs", "");
+    let theirs: Vec<&str> = theirs.split(' ').chain(["-Xspirv-translator=spir64"]).collect();
+    let (value, head) = link.split_last().unwrap();
+    assert_eq!(without_later(head), theirs);
+    assert_eq!(value.replace(DEFAULT_EXTENSIONS, "").replace("=,", "="), peer::EXTENSIONS);
+}

@@ -284,6 +284,11 @@ pub struct BuildReport {
 /// # Errors
 /// When the configuration has errors, nothing is selected, a toolchain cannot be provided or a variant cannot be planned.
 pub fn prepare<'a>(checked: &'a Checked, options: BuildOptions, services: &Services<'_>) -> Result<Prepared<'a>, BuildError> {
+    // What could not be found out because the user wants to stop is no fault of what was asked.
+    prepare_all(checked, options, services).map_err(|error| if services.interrupt.is_set() { BuildError::Interrupted } else { error })
+}
+
+fn prepare_all<'a>(checked: &'a Checked, options: BuildOptions, services: &Services<'_>) -> Result<Prepared<'a>, BuildError> {
     let build = checked.build()?;
     let root = &checked.project.root;
     if let Some(out) = &options.out_dir {

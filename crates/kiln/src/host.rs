@@ -36,10 +36,10 @@ impl HostSource {
 }
 
 /// What a program of a toolkit says to `question`, on both its streams; none when it cannot be run or fails. `ambient` are the variables
-/// that it needs to work.
-pub fn ask(program: &Path, question: &[&str], ambient: &BTreeMap<String, PathBuf>) -> Option<String> {
+/// that it needs to work; `interrupt` ends it.
+pub fn ask(program: &Path, question: &[&str], ambient: &BTreeMap<String, PathBuf>, interrupt: &Interrupt) -> Option<String> {
     let mut command = Command::new(program);
     command.args(question).env_clear().env("LC_ALL", "C").envs(ambient);
-    let answer = process::ask(&mut command, system::ANSWER_LIMIT, &Interrupt::new()).ok().filter(|answer| answer.status.success())?;
+    let answer = process::ask(&mut command, system::ANSWER_LIMIT, interrupt).ok().filter(|answer| answer.status.success())?;
     Some([answer.stdout, answer.stderr].iter().map(|text| String::from_utf8_lossy(text)).collect())
 }

@@ -6,12 +6,12 @@ mod support;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use support::project::{BINDING, ProjectBuilder, commit_all, usual, write};
+use support::read_only::{ReadOnly, bound_by_modes};
 use support::started::real_program;
 use support::{Deadline, Run, Sandbox, index, kiln_program, message, shared_cache, tree};
 
@@ -20,46 +20,6 @@ fn undisturbed(sandbox: &Sandbox) -> PathBuf {
     let dir = usual().write(&sandbox.path("undisturbed"));
     sandbox.build(&dir, &[]);
     dir.join("build")
-}
-
-/// A command for which file modes count: a process of root gives up the right to ignore them.
-fn bound_by_modes(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> Command {
-    let mut command = if rustix::process::geteuid().is_root() {
-        let setpriv = real_program("setpriv").expect("`setpriv` (util-linux) is needed to test as root what modes forbid");
-        let mut command = sandbox.command(setpriv);
-        command.args(["--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search", "--"]);
-        command.arg(kiln_program());
-        command
-    } else {
-        sandbox.command(kiln_program())
-    };
-    command.args(args).current_dir(dir);
-    command
-}
-
-/// Makes a directory and all directories in it read-only until it is dropped.
-struct ReadOnly(PathBuf);
-
-impl ReadOnly {
-    fn new(dir: &Path) -> Self {
-        Self::set(dir, 0o555);
-        Self(dir.to_owned())
-    }
-
-    fn set(dir: &Path, mode: u32) {
-        for entry in walkdir::WalkDir::new(dir).contents_first(true) {
-            let entry = entry.unwrap();
-            if entry.file_type().is_dir() {
-                fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode)).unwrap();
-            }
-        }
-    }
-}
-
-impl Drop for ReadOnly {
-    fn drop(&mut self) {
-        Self::set(&self.0, 0o755);
-    }
 }
 
 #[test]

@@ -14,4 +14,9 @@ void forward(TensorView input, TensorView output);
 // The gradient with respect to the input, given the gradient of the output and the output itself.
 void backward(TensorView grad_output, TensorView output, TensorView grad_input);
 
+#if defined(XPU_KERNEL)
+// Whether the device reads and writes what the host has allocated.
+bool reaches_host();
+#endif
+
 } // namespace relu_device

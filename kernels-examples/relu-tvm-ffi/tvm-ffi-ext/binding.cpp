@@ -17,6 +17,9 @@ constexpr const char *kDeviceName = "CUDA";
 #elif defined(ROCM_KERNEL)
 constexpr DLDeviceType kDevice = kDLROCM;
 constexpr const char *kDeviceName = "ROCm";
+#elif defined(XPU_KERNEL)
+constexpr DLDeviceType kDevice = kDLOneAPI;
+constexpr const char *kDeviceName = "SYCL";
 #else
 constexpr DLDeviceType kDevice = kDLCPU;
 constexpr const char *kDeviceName = "CPU";
@@ -27,13 +30,23 @@ bool is_supported(DLDataType dtype) {
   return dtype.lanes == 1 && (real || (dtype.code == kDLBfloat && dtype.bits == 16));
 }
 
+bool is_on_device(DLDevice device) {
+#if defined(XPU_KERNEL)
+  // Some devices of SYCL work on the memory of the host: the processor is one of them.
+  if (device.device_type == kDLCPU) {
+    return relu_device::reaches_host();
+  }
+#endif
+  return device.device_type == kDevice;
+}
+
 bool same_shape(TensorView a, TensorView b) {
   return std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(), b.shape().end());
 }
 
 // Refuses what the devices do not take. `tensor` is another one that goes with `first`.
 void check(TensorView first, TensorView tensor, const char *op) {
-  if (tensor.device().device_type != kDevice) {
+  if (!is_on_device(tensor.device())) {
     TVM_FFI_THROW(ValueError) << op << ": expected tensors on a " << kDeviceName << " device";
   }
   if (!is_supported(tensor.dtype())) {

@@ -32,4 +32,11 @@ TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, PrivateUse1, ops) {
 }
 #endif
 
+#if defined(XPU_KERNEL)
+TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, XPU, ops) {
+  ops.impl("relu", &relu);
+  ops.impl("relu_backward", &relu_backward);
+}
+#endif
+
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)

@@ -58,6 +58,8 @@ rules! {
     PlainFiles = "plain-files",
     /// There is device code for all architectures that the metadata name.
     MetadataArchs = "metadata-archs",
+    /// There is device code that the devices of the variant can take.
+    DeviceCode = "device-code",
 }
 
 /// Checks the variants of one output directory, each by itself and all together.
@@ -204,14 +206,18 @@ fn bytecode(dir: &VariantDir, outcome: &mut Outcome) {
 
 /// Loaders choose by the architectures in the metadata, and find out when a kernel is called that there is no code.
 fn device_code(dir: &VariantDir, variant: &Variant, metadata: &Metadata, outcome: &mut Outcome) {
-    let (Variant::Arch(arch), Some(archs), Ok(id)) = (variant, &metadata.backend.archs, OpsId::parse(&metadata.id)) else { return };
+    let (Variant::Arch(arch), Ok(id)) = (variant, OpsId::parse(&metadata.id)) else { return };
     // One that is not there, or cannot be read, is told by other rules.
     let Some(path) = variant.extension_name(&id).map(|name| dir.path.join(name)).filter(|path| path.is_file()) else { return };
     let Ok(file) = fs::read(path) else { return };
-    let verified = vendor(arch.compute.backend()).map_or(Ok(()), |vendor| vendor.verify_recorded(arch.compute, archs, &file));
-    if let Err(wrong) = verified {
-        let detail = format!("the metadata name {}: {}", archs.join(", "), wrong.message);
-        finding(outcome, BuildRule::MetadataArchs, dir, detail, "build the variant again");
+    let archs = &metadata.backend.archs;
+    let named = archs.as_deref().unwrap_or_default();
+    if let Err(wrong) = vendor(arch.compute.backend()).map_or(Ok(()), |vendor| vendor.verify_recorded(arch.compute, named, &file)) {
+        let (rule, detail) = match archs {
+            Some(archs) => (BuildRule::MetadataArchs, format!("the metadata name {}: {}", archs.join(", "), wrong.message)),
+            None => (BuildRule::DeviceCode, wrong.message),
+        };
+        finding(outcome, rule, dir, detail, "build the variant again");
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod drivers;
 pub mod index;
 pub mod project;
+pub mod read_only;
 pub mod started;
 pub mod tree;
 pub mod tvm_ffi;

@@ -5,8 +5,10 @@ Source: Intel's "oneAPI DPC++/C++ Compiler Developer Guide and Reference", and C
 
 import os
 import re
+import struct
 import subprocess
 import sys
+import tempfile
 
 # Of SYCL: a C++ compiler without it is not given them.
 SYCL = {
@@ -22,9 +24,11 @@ PLAIN = {"-fPIC", "-fno-associative-math", "-shared", "-c", "-E", "-MD", "-fvisi
 BEGINNINGS = ("-D", "-I", "-L", "-O", "-W", "-l", "-std=", "-ffile-prefix-map=", "-print-prog-name=", "-print-file-name=", "-march=")
 SYCL_BEGINNINGS = ("-fsycl-targets=",)
 # Options whose value is the next argument.
-PAIRS = {"-x", "-o", "-MF", "-isystem", "-Xlinker", "-include"}
+PAIRS = {"-x", "-o", "-MF", "-MT", "-isystem", "-Xlinker", "-include"}
 # Options of one target's compiler, each before what that is told.
 TARGET_PAIRS = ("-Xsycl-target-backend=", "-Xspirv-translator=")
+# The same for the compiler of whatever target there is.
+PLAIN_TARGET_PAIRS = {"-Xs", "-Xspirv-translator"}
 TARGETS = re.compile(r"spir64|spir64_gen|intel_gpu_[a-z0-9_]+")
 
 
@@ -43,6 +47,7 @@ class Command:
             self.read(argument, arguments)
         self.compiles = "-c" in self.plain
         self.is_sycl = "-fsycl" in self.sycl
+        self.links_device_code = self.is_sycl and "-shared" in self.plain
 
     def read(self, argument, rest):
         if argument in PAIRS:
@@ -57,6 +62,8 @@ class Command:
         elif argument.startswith(TARGET_PAIRS):
             self.sycl += [argument, next(rest)]
             self.targets(argument.split("=", 1)[1])
+        elif argument in PLAIN_TARGET_PAIRS:
+            self.sycl += [argument, next(rest)]
         elif argument in SYCL or argument in ARITHMETIC:
             self.sycl.append(argument)
         elif argument.startswith(SYCL_BEGINNINGS):
@@ -106,6 +113,49 @@ def run(argv, **options):
 def host_arguments(command):
     """What g++ is given: `-Xlinker` and all of the plain options, in order."""
     return command.plain
+
+
+def linked_targets(command):
+    """The targets of a link, each with the devices that its option lists."""
+    options = command.sycl
+    (names,) = [option.split("=", 1)[1] for option in options if option.startswith("-fsycl-targets=")][-1:] or ["spir64"]
+    told = {option.split("=", 1)[1]: value for option, value in zip(options, options[1:]) if option.startswith("-Xsycl-target-backend=")}
+    devices = lambda value: (re.search(r"-device (\S+)", value) or [value, ""])[1]
+    return [(name, [device for device in devices(told.get(name, "")).split(",") if device]) for name in names.split(",")]
+
+
+def stand_ins(command, scratch, has_spirv):
+    """An object with an image for each target of a link that no compiler is at hand for: headers without any code, and a text that says so.
+
+    The images are laid out as icpx lays out its own. The runtime is not told of them. A test that wants a compiler that forgets a target has a
+    file `without-TARGET` in the toolkit.
+    """
+    note = b"stand-in of the tests: no code was made for this target\0"
+    # An ELF file for an Intel GPU (205) with nothing but its header, and the note behind it.
+    gpu = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 205, 1, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0)
+    member = lambda device: b"%-16s%-12d%-6d%-6d%-8d%-10d`\n" % (b"64." + device.encode() + b"/", 0, 0, 0, 0, 64 + len(note)) + gpu + note
+    text = [".section .sycl_stand_ins.note,\"\",@progbits", f'.string "{note[:-1].decode()}"']
+    for name, devices in linked_targets(command):
+        if name == "spir64":
+            # A module without kernels: a header alone.
+            image = b"" if has_spirv else struct.pack("<5I", 0x07230203, 0x00010400, 0, 1, 0)
+        else:
+            image = b"!<arch>\n" + b"".join(map(member, devices)) if len(devices) > 1 else gpu
+        section = "spir64" if name == "spir64" else "spir64_gen"
+        if image and not os.path.exists(os.path.join(kit()[0], "without-" + section)):
+            text += [f'.section __CLANG_OFFLOAD_BUNDLE__sycl-{section},"aR",@progbits', ".balign 8"]
+            text.append(".byte " + ",".join(map(str, image)))
+    source, made = os.path.join(scratch, "images.s"), os.path.join(scratch, "images.o")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("\n".join(text) + '\n.section .note.GNU-stack,"",@progbits\n')
+    run(["g++", "-x", "assembler", "-c", source, "-o", made])
+    return made
+
+
+def link(command, more=(), has_spirv=False):
+    """Links by g++, with an image for each target."""
+    with tempfile.TemporaryDirectory(prefix="icpx-stand-in-") as scratch:
+        run(["g++", *host_arguments(command), stand_ins(command, scratch, has_spirv), *more])
 
 
 def refuse(name, unknown):

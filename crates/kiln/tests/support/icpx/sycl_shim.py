@@ -2,7 +2,7 @@
 
 Device code is compiled by `libsycl-jit.so`, which is Intel's front end, to SPIR-V; host code by g++. It proves that sources compile and
 what they compute on the processor's OpenCL device. It proves nothing of icpx's command line, of code that is made ahead of time, or of a
-GPU. Options for those are checked against the list of `options` and have no effect.
+GPU. Options for those are checked against the list of `options`; of targets that are compiled ahead of time it makes images without code.
 """
 
 import os
@@ -44,7 +44,14 @@ def main():
     elif command.compiles or not command.is_sycl:
         options.run(["g++", *options.host_arguments(command)])
     else:
-        options.run(["g++", *options.host_arguments(command), "-L" + os.path.join(root, "lib"), "-lsycl"])
+        has_spirv = any(is_ours(file) for file in command.files)
+        options.link(command, ["-L" + os.path.join(root, "lib"), "-lsycl"], has_spirv)
+
+
+def is_ours(path):
+    """Whether a file is an object with SPIR-V."""
+    with open(path, "rb") as file:
+        return b"__CLANG_OFFLOAD_BUNDLE__sycl-spir64\0" in file.read()
 
 
 def compile_sycl(root, command):

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
     let host = system::host(&args.system, settings, &checked.project.settings, &cache_dir, &interrupt);
     let named = system::named(&args.system, settings);
     let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
-    let ask = |program: &Path, question: &[&str]| kiln::host::ask(program, question, &ambient);
+    let ask = |program: &Path, question: &[&str]| kiln::host::ask(program, question, &ambient, &interrupt);
     let sources = system::sources(&named, settings, &provisioner, &cache_dir, &compiler_at, &ask);
     system::take_named(&sources, &mut filters)?;
     let arch = args.arch.as_ref().map(|list| ArchRequests::parse(list, &device_capabilities)).transpose();

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Doctor, settings: &Settings, printer: &Printer) -> Resu
     };
     let named = system::named(&args.system, settings);
     let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
-    let ask = |program: &Path, question: &[&str]| kiln::host::ask(program, question, &ambient);
+    let ask = |program: &Path, question: &[&str]| kiln::host::ask(program, question, &ambient, &interrupt);
     let sources = system::sources(&named, settings, &provisioner, &cache_dir, &compiler_at, &ask);
     let refusal = refusal.or_else(|| system::check_named(&sources).err().map(|error| Report::from(&error)));
     let jobs = Jobs::new(None, &settings.environment, printer)?;

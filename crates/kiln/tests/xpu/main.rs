@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at its first failure")]
 
+mod robust;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::fs;
@@ -16,6 +18,7 @@ use std::process::Command;
 use kiln_object::archive::{self, NewMember};
 use kiln_object::elf::{Machine, SymbolKind};
 use kiln_object::stub::{Stub, Symbol};
+use kiln_object::sycl::{self, Code};
 use serde_json::Value;
 use support::started::real_program;
 use support::{Run, Sandbox, shared_cache, text, tree};
@@ -264,6 +267,39 @@ fn sycl_tla_comes_out_of_a_directory() {
     assert_eq!(lines.iter().filter(|line| line.has("-###")).count(), 1);
 }
 
+/// What a compiler that says nothing leaves out is missed: after the link, and by checks of what was built.
+#[test]
+fn device_code_must_be_inside() {
+    let recorded = Recorded::new("2025.3");
+    for (target, inside) in [("spir64_gen", "SPIR-V for `spir64`"), ("spir64", "GPU code for `spir64_gen`")] {
+        let forgets = recorded.kit.join(format!("without-{target}"));
+        fs::write(&forgets, "").unwrap();
+        // The link is the same by all that Kiln sees of it, and kept.
+        let dir = recorded.project(&format!("\"-DWITHOUT_{target}\""));
+        let run = recorded.run(&dir, &["build", "--backend", "xpu"]);
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        let message = format!("the extension has no code for `{target}`, which was planned; inside is {inside}");
+        assert!(run.stderr.contains("error[device-code]") && run.stderr.contains(&message), "{}", run.stderr);
+        assert_eq!(variants(&dir), [""; 0]);
+        fs::remove_file(forgets).unwrap();
+    }
+    let dir = recorded.project("");
+    recorded.build(&dir, &["--backend", "xpu"]);
+    let check = || recorded.run(&dir, &["check-builds", "build"]);
+    assert_eq!(check().code, Some(0), "{}", check().stderr);
+    let extension = tree::extensions(&dir.join("build")).remove(0);
+    let objcopy = |args: &[&str]| assert!(Command::new("objcopy").args(args).arg(&extension).status().unwrap().success());
+    let (gpu, jit) = ("__CLANG_OFFLOAD_BUNDLE__sycl-spir64_gen", "__CLANG_OFFLOAD_BUNDLE__sycl-spir64");
+    objcopy(&["--rename-section", &format!("{gpu}={jit}")]);
+    let swapped = check();
+    assert!(swapped.stderr.contains("error[device-code]"), "{}", swapped.stderr);
+    assert!(swapped.stderr.contains("the extension has GPU code for `spir64`, which is no code for it"), "{}", swapped.stderr);
+    objcopy(&["--rename-section", &format!("{jit}=.other")]);
+    let none = check();
+    assert!(none.stderr.contains("error[device-code]") && none.stderr.contains("the extension has no device code"), "{}", none.stderr);
+    assert_eq!(none.code, Some(1));
+}
+
 /// A stand-in that took every option would prove nothing.
 #[test]
 fn the_recorder_refuses_what_icpx_does_not_have() {
@@ -356,6 +392,13 @@ fn needed(library: &Path) -> Vec<String> {
     needed
 }
 
+/// The kernels in an extension, as `libsycl-jit.so` made them, by their names.
+fn kernels_in(extension: &Path) -> Vec<String> {
+    let images = sycl::of_elf(&fs::read(extension).unwrap()).unwrap();
+    let of = |image: &sycl::Image| if let Code::SpirV { kernels, .. } = &image.code { kernels.clone() } else { Vec::new() };
+    images.iter().filter(|image| image.target == "spir64").flat_map(of).collect()
+}
+
 /// The example runs on the processor's OpenCL device: by `kiln call`, which compares with numbers that were computed by hand, and in
 /// Python with NumPy.
 #[test]
@@ -366,7 +409,10 @@ fn the_example_for_tvm_ffi_runs_on_the_processor() {
     let extension = built_by_shim(&sandbox, &dir, &["--backend", "cpu"]);
     assert_eq!(variants(&dir), ["tvm-ffi01-cpu-x86_64-linux", "tvm-ffi01-xpu20253-x86_64-linux"]);
     assert!(needed(&extension).contains(&"libsycl.so.8".to_owned()), "{:?}", needed(&extension));
-    let report = Run::of(sandbox.kiln(&dir, &["check-abi", "build"]).env("ONEAPI_ROOT", test_env("sycl-shim")));
+    let kernels = kernels_in(&extension);
+    let has = |name: &str| kernels.iter().any(|kernel| kernel.contains(name));
+    assert!(has("rms_norm_forward_kernel") && has("rms_norm_grad_input_kernel") && has("rms_norm_grad_weight_kernel"), "{kernels:?}");
+    let report = Run::of(sandbox.kiln(&dir, &["check", "build"]).env("ONEAPI_ROOT", test_env("sycl-shim")));
     assert_eq!(report.code, Some(0), "{}{}", report.stdout, report.stderr);
 
     let mut call = sandbox.kiln(&dir, &["call", text(extension.as_os_str().as_encoded_bytes()).as_str(), "--runtime", support::TVM_FFI]);
@@ -374,11 +420,24 @@ fn the_example_for_tvm_ffi_runs_on_the_processor() {
     let run = Run::of(&mut call);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
 
-    let python = format!("import sys; sys.path.insert(0, {:?})\n{PYTHON}", test_env("tvm-ffi-oldest").display().to_string());
-    let mut command = Command::new(test_env("base").join("bin/python"));
-    on_the_processor(command.env_clear().args(["-c", &python]).arg(&extension), &sandbox);
-    let run = Run::of(&mut command);
+    let in_python = |script: &str| {
+        let script = format!("import sys; sys.path.insert(0, {:?})\n{script}", test_env("tvm-ffi-oldest").display().to_string());
+        let mut command = Command::new(test_env("base").join("bin/python"));
+        on_the_processor(command.env_clear().args(["-c", &script]).arg(&extension), &sandbox);
+        Run::of(&mut command)
+    };
+    let run = in_python(PYTHON);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+
+    // Both tell a wrong number.
+    let wrong = in_python(&PYTHON.replace("shared = r[:, None] ** 2", "shared = 1.01 * r[:, None] ** 2"));
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("Not equal to tolerance"), "{}{}", wrong.stdout, wrong.stderr);
+    let reference = dir.join("tests/reference.toml");
+    let text = fs::read_to_string(&reference).unwrap();
+    fs::write(&reference, text.replacen("values = [1.2, 0.8, 0, 0, 1, -0.5, 1, -2]", "values = [1.2, 0.8, 0, 0, 1, -0.5, 1, -2.01]", 1))
+        .unwrap();
+    let wrong = Run::of(&mut call);
+    assert_eq!(wrong.code, Some(1), "{}{}", wrong.stdout, wrong.stderr);
 }
 
 const PYTHON: &str = r#"
@@ -409,6 +468,40 @@ except TypeError as error:
 else:
     raise AssertionError("float64 was taken")
 "#;
+
+/// The smaller example: all calls of its reference, NaN and numbers at the ends among them, and a reference with a wrong number fails.
+#[test]
+fn the_smaller_example_for_tvm_ffi_runs_on_the_processor() {
+    let sandbox = Sandbox::new().with_cache(shared_cache().to_owned());
+    let dir = example(&sandbox, "relu-tvm-ffi");
+    let extension = built_by_shim(&sandbox, &dir, &["--backend", "cpu"]);
+    let call = || {
+        let mut call = sandbox.kiln(&dir, &["call", extension.to_str().unwrap(), "--runtime", support::TVM_FFI]);
+        on_the_processor(&mut call, &sandbox);
+        Run::of(&mut call)
+    };
+    let right = call();
+    assert_eq!(right.code, Some(0), "{}{}", right.stdout, right.stderr);
+    let reference = dir.join("tests/reference.toml");
+    let text = fs::read_to_string(&reference).unwrap();
+    fs::write(&reference, text.replacen("values = [0, 2, 0, 4.25, 0, 0]", "values = [0, 2, 0, 4.5, 0, 0]", 1)).unwrap();
+    let wrong = call();
+    assert_eq!(wrong.code, Some(1), "{}{}", wrong.stdout, wrong.stderr);
+}
+
+/// The example under torch's C++ interface compiles and links for the release of torch that goes with the compiler.
+#[test]
+fn the_example_for_torchs_cxx_interface_compiles_and_links() {
+    let sandbox = Sandbox::new().with_cache(shared_cache().to_owned());
+    let dir = example(&sandbox, "relu");
+    let extension = built_by_shim(&sandbox, &dir, &["--torch", "2.12"]);
+    assert_eq!(variants(&dir), ["torch212-cxx11-xpu20253-x86_64-linux"]);
+    let libraries = needed(&extension);
+    for library in ["libsycl.so.8", "libtorch_cpu.so", "libtorch_xpu.so", "libc10.so"] {
+        assert!(libraries.contains(&library.to_owned()), "{library}: {libraries:?}");
+    }
+    assert!(!kernels_in(&extension).is_empty());
+}
 
 /// The example under torch's stable ABI compiles and links, for torch 2.11 and newer, against no build of torch for XPU.
 #[test]
