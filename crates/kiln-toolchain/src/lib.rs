@@ -52,7 +52,7 @@ pub mod zip;
 
 #[cfg(feature = "wheels")]
 pub use catalog::{
-    Catalog, CudaMembers, CudaToolkit, CudaUse, HeaderLibrary, TorchBuild, TorchRelease, TvmFfiRelease, cutlass_version,
+    Catalog, CudaMembers, CudaToolkit, CudaUse, HeaderLibrary, TorchBuild, TorchRelease, TvmFfiRelease, cutlass_version, metal_cpp_version,
     torch_build_serves, torch_compute_of, torch_local_for,
 };
 #[cfg(feature = "wheels")]

@@ -8,7 +8,7 @@ use kiln_format::variant::Compute;
 
 /// Every vendor whose kernels are compiled, in the order of the loader's preference.
 pub static VENDORS: &[&dyn Toolkits] =
-    &[&kiln_cuda::CudaToolkits, &kiln_rocm::RocmToolkits, &kiln_xpu::XpuToolkits, &kiln_cpu::CpuToolkits];
+    &[&kiln_cuda::CudaToolkits, &kiln_rocm::RocmToolkits, &kiln_xpu::XpuToolkits, &kiln_metal::MetalToolkits, &kiln_cpu::CpuToolkits];
 
 /// The vendor of `backend`; none where this Kiln compiles nothing for it.
 pub fn vendor(backend: BackendName) -> Option<&'static dyn Toolkits> {
@@ -24,7 +24,6 @@ pub fn is_compiled(backend: BackendName) -> bool {
 pub fn unit_extensions(backend: BackendName) -> &'static [&'static str] {
     match (vendor(backend), backend) {
         (Some(vendor), _) => vendor.unit_extensions(),
-        (None, BackendName::Metal) => &["m", "mm", "metal"],
         (None, BackendName::Cann) => &["asc"],
         (None, _) => &[],
     }
@@ -34,7 +33,6 @@ pub fn unit_extensions(backend: BackendName) -> &'static [&'static str] {
 pub fn stand_in(backend: BackendName) -> &'static [&'static str] {
     match (vendor(backend), backend) {
         (Some(vendor), _) => vendor.stand_in(),
-        (None, BackendName::Metal) => &["unit.metal", "unit.mm"],
         (None, BackendName::Cann) => &["unit.asc"],
         (None, _) => &[],
     }

@@ -9,6 +9,9 @@
 //! | `[build] tvm-ffi` | string | the tvm-ffi release whose headers tvm-ffi kernels include, and the oldest that loads them; by default the oldest one that the catalog has of the minor version |
 //! | `[checks] CODE` | string | silences the remark with this code; the reason why |
 //! | `[headers] cutlass` | string | the directory of CUTLASS's sources, for `cutlass_*` in `depends`, relative to the project |
+//! | `[headers] metal-cpp` | string | the directory of metal-cpp's headers, for `metal-cpp` in `depends`, relative to the project; by default those of a wheel |
+//! | `[metal] deployment-target` | string | the oldest macOS that extensions for Metal are for: `26.0` (the default), which loaders ask for |
+//! | `[metal] language` | string | the language of shaders, as `-std=` takes it: `metal4.0` (the default) |
 //! | `[matrix] file` | string | a matrix file to use in place of the built-in one, relative to the project; `--matrix` beats it |
 //!
 //! Unknown keys and tables are refused.
@@ -17,7 +20,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use kiln_format::{Diagnostic, Span, Spanned, Version, first_of_many};
+use kiln_format::{BackendName, Diagnostic, Span, Spanned, Version, first_of_many};
+use kiln_metal::MetalSettings;
 use kiln_toolchain::IndexUrl;
 use kiln_toolchain::floor::FloorChoice;
 use toml::de::{DeTable, DeValue};
@@ -42,24 +46,44 @@ pub struct Settings {
     pub tvm_ffi: Option<Spanned<Version>>,
     /// `[headers] cutlass`, relative to the project unless absolute.
     pub cutlass: Option<Spanned<String>>,
+    /// `[headers] metal-cpp`, relative to the project unless absolute.
+    pub metal_cpp: Option<Spanned<String>>,
+    /// `[metal] deployment-target`.
+    pub deployment_target: Option<Spanned<String>>,
+    /// `[metal] language`.
+    pub metal_language: Option<Spanned<String>>,
     /// `[checks]`: codes of remarks that are not to be shown, each with the reason.
     pub silenced: BTreeMap<String, Spanned<String>>,
     /// `[matrix] file`, relative to the project unless absolute.
     pub matrix_file: Option<Spanned<String>>,
 }
 
+impl Settings {
+    /// What the table of a backend says, for its vendor.
+    pub fn of_vendor(&self, backend: BackendName) -> BTreeMap<String, String> {
+        let told = match backend {
+            BackendName::Metal => [("deployment-target", &self.deployment_target), ("language", &self.metal_language)],
+            _ => return BTreeMap::new(),
+        };
+        told.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.as_ref()?.value.clone()))).collect()
+    }
+}
+
 /// The table whose keys are codes of remarks.
 const CHECKS: &str = "checks";
 
 /// The tables and their keys; the one list that parsing and messages use.
-const KEYS: [(&str, &str); 7] = [
+const KEYS: [(&str, &str); 10] = [
     ("build", "cxx"),
     ("build", "floor"),
     ("build", "tvm-ffi"),
     ("headers", "cutlass"),
+    ("headers", "metal-cpp"),
     ("index", "torch"),
     ("index", "url"),
     ("matrix", "file"),
+    ("metal", "deployment-target"),
+    ("metal", "language"),
 ];
 
 /// Reads the text of a `kiln.toml`. All faults are reported, not the first one only; what was understood is in the settings.
@@ -180,6 +204,9 @@ fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
                 ("build", "floor") => &mut floor,
                 ("build", "tvm-ffi") => &mut tvm_ffi,
                 ("headers", "cutlass") => &mut settings.cutlass,
+                ("headers", "metal-cpp") => &mut settings.metal_cpp,
+                ("metal", "deployment-target") => &mut settings.deployment_target,
+                ("metal", "language") => &mut settings.metal_language,
                 ("matrix", "file") => &mut settings.matrix_file,
                 (_, other) => {
                     diagnostics.push(unknown("key", other, key.span(), known.iter().map(ToString::to_string)));
@@ -218,6 +245,16 @@ fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
         match Version::parse(&text.value) {
             Ok(release) => settings.tvm_ffi = Some(Spanned::new(release, text.span)),
             Err(error) => diagnostics.push(Diagnostic::error("invalid-value", text.span, format!("`tvm-ffi`: {error}"))),
+        }
+    }
+    for (slot, is_target) in [(&mut settings.deployment_target, true), (&mut settings.metal_language, false)] {
+        let checked = slot.as_ref().map(|text| {
+            let text = Some(text.value.as_str());
+            if is_target { MetalSettings::of(text, None) } else { MetalSettings::of(None, text) }
+        });
+        if let Some(Err(error)) = checked {
+            let span = slot.take().map(|text| text.span);
+            diagnostics.push(Diagnostic::error("invalid-value", span, error.to_string()));
         }
     }
     // The table is sorted by key: the file's order is what a reader expects.
