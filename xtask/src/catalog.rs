@@ -39,7 +39,8 @@ pub(crate) struct Options {
 enum Action {
     /// Take in a release
     Add {
-        /// `torch==2.16.0`, `torch-npu==2.13.0`, `apache-tvm-ffi==0.1.16`, `cuda-toolkit==13.6.0`, `nvidia-cutlass==3.8.0.0` or `sycl-tla==0.8.0`
+        /// `torch==2.16.0`, `torch-npu==2.13.0`, `apache-tvm-ffi==0.1.16`, `cuda-toolkit==13.6.0`, `nvidia-cutlass==3.8.0.0`, `sycl-tla==0.8.0` or
+        /// `mlx-metal==0.32.4`
         #[arg(value_name = "NAME==VERSION", required = true)]
         releases: Vec<String>,
     },
@@ -60,7 +61,7 @@ enum Release {
 }
 
 /// The projects whose wheels are libraries of headers.
-const HEADERS: [&str; 2] = ["nvidia-cutlass", "sycl-tla"];
+const HEADERS: [&str; 3] = ["mlx-metal", "nvidia-cutlass", "sycl-tla"];
 
 impl Release {
     fn parse(text: &str) -> anyhow::Result<Self> {

@@ -267,6 +267,11 @@ pub trait Backend: Debug + Send + Sync {
         None
     }
 
+    /// Variables that the backend's own compiler needs to work and that never decide its result.
+    fn host_ambient(&self) -> BTreeMap<String, PathBuf> {
+        BTreeMap::new()
+    }
+
     /// Adds the steps that compile `component` and gives the objects to link, in source order.
     ///
     /// # Errors

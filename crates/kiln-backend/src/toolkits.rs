@@ -72,6 +72,8 @@ pub struct Wanted<'a> {
     pub torch: TorchWanted<'a>,
     /// What `--arch` asks of this vendor, entries with commas between them, as [`Toolkits::check_arch`] took it.
     pub arch: Option<&'a str>,
+    /// What `kiln.toml` says in the vendor's table.
+    pub settings: &'a BTreeMap<String, String>,
     /// Whether things may be fetched and compilers asked; a plan does without.
     pub fetch: bool,
 }
@@ -243,6 +245,21 @@ pub trait Toolkits: Sync {
     /// Names of empty sources that are a kernel of it, for asking what a build would do without a project.
     fn stand_in(&self) -> &'static [&'static str] {
         &["unit.cpp"]
+    }
+
+    /// Whether kernels for tvm-ffi may have components of it.
+    fn has_tvm_ffi(&self) -> bool {
+        true
+    }
+
+    /// Whether it may compile for another operating system than the machine's: [`Toolkits::has`] says whether it can.
+    fn crosses_systems(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Toolkits::provide`] gives a backend for a plan where there is no toolkit.
+    fn plans_without_toolkit(&self) -> bool {
+        false
     }
 
     /// Checks the directory that an option named, if one was.

@@ -1,10 +1,12 @@
 //! The metal backend of one toolkit.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kiln_backend::{
     Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostCompiler, HostUnits, Language, LibraryExports,
-    Lowering, NameSet, ObjectFile, SourceKind, TorchPart, UnitSource, classify_source,
+    Lowering, NameSet, ObjectFile, SourceKind, ToolkitRecord, TorchPart, UnitSource, classify_source,
 };
 
 use crate::header;
@@ -108,6 +110,23 @@ impl Backend for MetalBackend {
 
     fn host(&self) -> Option<&HostCompiler> {
         Some(&self.toolkit.compiler)
+    }
+
+    fn host_ambient(&self) -> BTreeMap<String, PathBuf> {
+        self.toolkit.ambient.clone()
+    }
+
+    fn record(&self) -> Option<ToolkitRecord> {
+        let compiler = &self.toolkit.compiler;
+        let name = compiler.path.file_name().unwrap_or_default().to_string_lossy();
+        // Where there is no shader, nothing is compiled by Apple's tools.
+        let has_shaders = self.shaders.iter().any(|group| !group.sources.is_empty());
+        let (version, identity) = match has_shaders {
+            true => (self.toolkit.version.clone(), self.toolkit.identity.clone()),
+            false => (compiler.version.to_string(), compiler.identity.clone()),
+        };
+        let compiles_all = Some(format!("{name} {}", compiler.version));
+        Some(ToolkitRecord { name: "metal", provider: "system", version, identity, tree: None, compiles_all })
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {

@@ -3,6 +3,7 @@
 //! Where its parts lie is discovery's knowledge, and what its programs say of themselves is asked by who asks all compilers. From Xcode 26
 //! on the compiler of shaders is a component of its own, whose place only `xcodebuild` knows.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kiln_backend::HostCompiler;
@@ -30,6 +31,8 @@ pub struct MetalToolkit {
     pub identity: String,
     /// The compiler of everything else, which links. It compiles for macOS.
     pub compiler: HostCompiler,
+    /// Variables that the compiler needs to work and that never decide its result.
+    pub ambient: BTreeMap<String, PathBuf>,
 }
 
 /// Why there is no compiler of shaders: each case has its own remedy.

@@ -111,6 +111,7 @@ impl Project {
                 programs,
                 identity: "recording-xcrun".to_owned(),
                 compiler,
+                ambient: BTreeMap::new(),
             },
             settings,
             framework: torch(&site, names),

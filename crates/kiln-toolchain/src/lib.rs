@@ -53,7 +53,7 @@ pub mod zip;
 #[cfg(feature = "wheels")]
 pub use catalog::{
     Catalog, CudaMembers, CudaToolkit, CudaUse, HeaderLibrary, TorchBuild, TorchNpuRelease, TorchRelease, TvmFfiRelease, cutlass_version,
-    torch_build_serves, torch_compute_of, torch_local_for,
+    metal_cpp_version, torch_build_serves, torch_compute_of, torch_local_for,
 };
 #[cfg(feature = "wheels")]
 pub use default_index::{

@@ -7,8 +7,14 @@ use kiln_backend::{Backend, BackendName, Toolkits};
 use kiln_format::variant::Compute;
 
 /// Every vendor whose kernels are compiled, in the order of the loader's preference.
-pub static VENDORS: &[&dyn Toolkits] =
-    &[&kiln_cuda::CudaToolkits, &kiln_rocm::RocmToolkits, &kiln_xpu::XpuToolkits, &kiln_cpu::CpuToolkits, &kiln_npu::NpuToolkits];
+pub static VENDORS: &[&dyn Toolkits] = &[
+    &kiln_cuda::CudaToolkits,
+    &kiln_rocm::RocmToolkits,
+    &kiln_xpu::XpuToolkits,
+    &kiln_metal::MetalToolkits,
+    &kiln_cpu::CpuToolkits,
+    &kiln_npu::NpuToolkits,
+];
 
 /// The vendor of `backend`; none where this Kiln compiles nothing for it.
 pub fn vendor(backend: BackendName) -> Option<&'static dyn Toolkits> {
@@ -22,20 +28,12 @@ pub fn is_compiled(backend: BackendName) -> bool {
 
 /// The extensions of sources that components of `backend` compile, beside those of C and C++.
 pub fn unit_extensions(backend: BackendName) -> &'static [&'static str] {
-    match (vendor(backend), backend) {
-        (Some(vendor), _) => vendor.unit_extensions(),
-        (None, BackendName::Metal) => &["m", "mm", "metal"],
-        (None, _) => &[],
-    }
+    vendor(backend).map_or(&[], Toolkits::unit_extensions)
 }
 
 /// Names of the sources of a kernel that stands in for any kernel of `backend`; none for one that runs Python kernels only.
 pub fn stand_in(backend: BackendName) -> &'static [&'static str] {
-    match (vendor(backend), backend) {
-        (Some(vendor), _) => vendor.stand_in(),
-        (None, BackendName::Metal) => &["unit.metal", "unit.mm"],
-        (None, _) => &[],
-    }
+    vendor(backend).map_or(&[], Toolkits::stand_in)
 }
 
 /// The backends of one build, each with its toolkit, by what their variants run on.

@@ -294,12 +294,16 @@ fn prepare_all<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     if let Some(out) = &options.out_dir {
         out_dir::check_place(out, root, &root.join(build.ext_dir()).join(build.python_name()))?;
     }
+    toolkits::see_framework(build, &options.filters)?;
     let platform = options.target.platform();
     let filters = with_system_torch(options.filters.clone(), &services.torch, build);
     let with_toolkit = |selected: &Selected| {
-        can_build(selected)
-            .and_then(|()| is_of_system(selected, options.machine))
-            .and_then(|()| toolkits::have_that_of(selected, services, &platform))
+        can_build(selected)?;
+        toolkits::is_of_system(selected, options.machine)?;
+        match !options.fetch && toolkits::plans_without(selected) {
+            true => Ok(()),
+            false => toolkits::have_that_of(selected, services, &platform),
+        }
     };
     let selection = checked.choose(options.target, options.set, &filters, &with_toolkit)?;
     if selection.variants.is_empty() {
@@ -307,6 +311,11 @@ fn prepare_all<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     }
     if options.set == Set::All {
         tell_left_out(&selection, services);
+    }
+    for selected in selection.variants.iter().filter(|selected| selected.kind != Kind::Noarch) {
+        // What was named is not asked before; no compiler is looked for where none would do.
+        let can = can_build(selected).and_then(|()| toolkits::is_of_system(selected, options.machine));
+        can.map_err(|reason| BuildError::CannotBuild { variant: selected.variant.name(), reason })?;
     }
     load::require(&selection.variants, &options, services)?;
     let sources = project::source_set(root, build)?;
@@ -332,13 +341,17 @@ fn prepare_all<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         ops_ids.insert(selected.backend, OpsId::new(&build.general.name.value, selected.backend, &unique_id)?);
     }
     let compiled = || selection.variants.iter().filter(|selected| selected.kind != Kind::Noarch);
-    let host = if compiled().next().is_some() { Some(services.host.usual()?) } else { None };
+    let backends = toolkits::provide(checked, &selection.variants, &options, services)?;
+    let brings_host = |selected: &Selected| {
+        let backend = selected.row.as_ref().and_then(|row| backends.get(row.compute));
+        backend.and_then(Backend::host).is_some_and(HostCompiler::is_for_macos)
+    };
+    let host = if compiled().all(brings_host) { None } else { Some(services.host.usual()?) };
     if let (Some(launcher), Some(compiler)) = (&services.launcher, host.as_ref().and_then(HostCompiler::behind_launcher)) {
         return Err(BuildError::TwoLaunchers { launcher: launcher.path.clone(), compiler: compiler.to_owned() });
     }
     let uses: BTreeSet<FrameworkUse> = compiled().filter_map(FrameworkUse::of).collect();
     let frameworks = Frameworks::provide(&uses, &framework_source(checked, services, &platform), options.fetch)?;
-    let backends = toolkits::provide(checked, &selection.variants, &options, services)?;
     let warn = |message: String| (services.events)(&Event::Warning { message });
     let (host, refused_host) = match host {
         None => (None, None),
@@ -349,7 +362,13 @@ fn prepare_all<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
         }
     };
     let cutlass = checked.project.settings.cutlass.as_ref().map(|dir| root.join(&dir.value));
-    let source = HeaderSource { provisioner: services.provisioner, cutlass: cutlass.as_deref(), environment: services.sources.environment };
+    let metal_cpp = checked.project.settings.metal_cpp.as_ref().map(|dir| root.join(&dir.value));
+    let source = HeaderSource {
+        provisioner: services.provisioner,
+        cutlass: cutlass.as_deref(),
+        metal_cpp: metal_cpp.as_deref(),
+        environment: services.sources.environment,
+    };
     let compiled_for: BTreeSet<Compute> = compiled().filter_map(|selected| Some(selected.row.as_ref()?.compute)).collect();
     let headers = HeaderTrees::provide(build, &compiled_for, &source, options.fetch, &warn)?;
     let choice = checked.project.settings.floor.as_ref().map(|floor| floor.value).unwrap_or_default();
@@ -547,16 +566,6 @@ fn with_system_torch(mut filters: Filters, torch: &TorchSource, build: &Build) -
         }
     }
     filters
-}
-
-/// Whether what a variant compiles can be compiled on `machine`: there are cross-compilers for processors.
-fn is_of_system(selected: &Selected, machine: Target) -> Result<(), String> {
-    match selected.target {
-        Some(target) if target.os != machine.os => {
-            Err(format!("what is compiled for {target} is built on such a machine, and this is {machine}"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A compiler for people: its family's program and its release.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use kiln_backend::ProvideError;
-use kiln_format::OpsIdError;
+use kiln_format::{BackendName, OpsIdError};
 use kiln_graph::WorkDirError;
 use kiln_toolchain::discover::Need;
 use kiln_toolchain::floor::{FloorChoice, FloorError, FloorLevel};
@@ -40,6 +40,20 @@ pub enum BuildError {
     /// A filter names something that does not exist.
     #[error(transparent)]
     Choose(#[from] ChooseError),
+    /// A kernel for tvm-ffi has a component of a backend that tvm-ffi does not have.
+    #[error("tvm-ffi has no {backend}: kernels for {backend} are built for torch alone")]
+    NoTvmFfi {
+        /// The backend.
+        backend: BackendName,
+    },
+    /// A variant that was named cannot be built here.
+    #[error("`{variant}` cannot be built: {reason}")]
+    CannotBuild {
+        /// Its name.
+        variant: String,
+        /// Why.
+        reason: String,
+    },
     /// Nothing is left to build.
     #[error("no variant is left to build")]
     NothingSelected {
@@ -209,6 +223,8 @@ impl BuildError {
             Self::Configuration { .. } => "configuration",
             Self::Matrix(_) => "internal",
             Self::Choose(_) | Self::NothingSelected { .. } => "selection",
+            Self::CannotBuild { .. } => "cannot-build",
+            Self::NoTvmFfi { .. } => "tvm-ffi-backend",
             Self::NotLoadable { .. } => "not-loaded",
             Self::Shipped(_) => "package",
             Self::Source(_) => "source",
@@ -244,6 +260,8 @@ impl BuildError {
         match self {
             Self::Project(error) => error.hint(),
             Self::Choose(error) => Some(error.hint()),
+            Self::CannotBuild { .. } => Some("choose others with `--backend` or `--variant`".to_owned()),
+            Self::NoTvmFfi { backend } => Some(format!("take {backend} out of `backends`, or leave it out of this build with `--backend`")),
             Self::NothingSelected { .. } => Some("`kiln list-variants --reasons` shows what there is".to_owned()),
             Self::NotLoadable { .. } => Some(
                 "without `--require-load-check` they are built and count as linked; the `kernels` package shows that they load".to_owned(),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kiln_backend::{CompileProfile, MajorMinor, PathRef, RootBinding, RootKind, RootName, Version};
 use kiln_format::variant::Compute;
 use kiln_format::{Build, Dependency};
-use kiln_toolchain::{HeaderLibrary, Provisioner, cutlass_version};
+use kiln_toolchain::{HeaderLibrary, Provisioner, cutlass_version, metal_cpp_version};
 use thiserror::Error;
 
 use crate::backends::vendor;
@@ -20,6 +20,10 @@ use crate::build_error::BuildError;
 pub const CUTLASS_VARIABLE: &str = "CUTLASS_SRC_DIR";
 /// The key of `kiln.toml` that does.
 pub const CUTLASS_KEY: &str = "headers.cutlass";
+/// The key of `kiln.toml` that names a directory with metal-cpp.
+pub const METAL_CPP_KEY: &str = "headers.metal-cpp";
+/// What states the release there.
+const METAL_VERSION_H: &str = "Metal/MTLVersion.hpp";
 /// The variable that names a directory with SYCL*TLA.
 pub const TLA_VARIABLE: &str = "SYCL_TLA_SRC_DIR";
 /// Where the headers are in a source tree of CUTLASS.
@@ -34,6 +38,8 @@ pub struct HeaderSource<'a> {
     pub provisioner: &'a Provisioner<'a>,
     /// The directory with CUTLASS that the project names, absolute.
     pub cutlass: Option<&'a Path>,
+    /// The directory with metal-cpp that the project names, absolute.
+    pub metal_cpp: Option<&'a Path>,
     /// The caller's environment.
     pub environment: &'a BTreeMap<String, String>,
 }
@@ -89,12 +95,14 @@ pub enum HeaderError {
         compiler: MajorMinor,
     },
     /// The directory that was named has none.
-    #[error("`{}`, which {origin} names, has no `{VERSION_H}`", path.display())]
+    #[error("`{}`, which {origin} names, has no `{header}`", path.display())]
     NoHeaders {
         /// The directory.
         path: PathBuf,
         /// What named it.
         origin: &'static str,
+        /// The header that is missing.
+        header: &'static str,
     },
 }
 
@@ -107,6 +115,12 @@ impl HeaderError {
                  {TLA_VARIABLE}"
             ),
             Self::NoRelease { .. } => "it does with those of oneAPI 2025.3 and 2026.0".to_owned(),
+            Self::NoWheel { dependency: Dependency::MetalCpp, .. } => {
+                format!("get Apple's metal-cpp and name its directory with `{METAL_CPP_KEY}` in `kiln.toml`")
+            }
+            Self::NoHeaders { origin: METAL_CPP_KEY, .. } => {
+                "name the directory that holds `Foundation/` and `Metal/` of metal-cpp".to_owned()
+            }
             Self::NoHeaders { origin: TLA_VARIABLE, .. } => "name the directory that holds `include/` and `tools/` of SYCL*TLA".to_owned(),
             Self::NoWheel { release, .. } => format!(
                 "get the sources of CUTLASS {release} (tag `v{release}` of NVIDIA/cutlass) and name their directory in the variable \
@@ -119,7 +133,11 @@ impl HeaderError {
 
 /// A library for people.
 fn library(dependency: Dependency) -> &'static str {
-    if dependency == Dependency::SyclTla { "SYCL*TLA" } else { "CUTLASS" }
+    match dependency {
+        Dependency::SyclTla => "SYCL*TLA",
+        Dependency::MetalCpp => "metal-cpp",
+        _ => "CUTLASS",
+    }
 }
 
 /// The libraries that one build has, by what `depends` calls them and by the compiler that decides which release is meant.
@@ -148,6 +166,7 @@ impl HeaderTrees {
         let mut trees = BTreeMap::new();
         for (dependency, compiler) in wanted {
             let tree = match (dependency.cutlass_release(), compiler) {
+                _ if dependency == Dependency::MetalCpp => provide_metal_cpp(source, fetch)?,
                 (Some(release), _) => provide(dependency, release, source, fetch, warn)?,
                 (None, Some(compiler)) => provide_tla(compiler, source, fetch)?,
                 // What the other libraries are for is not compiled.
@@ -170,7 +189,8 @@ impl HeaderTree {
     pub fn add_to(&self, profile: &mut CompileProfile) {
         let dirs = self.include_dirs.iter().map(|dir| PathRef { root: self.root.clone(), path: (*dir).to_owned() });
         profile.include_dirs.extend(dirs);
-        profile.mapped_roots.push((self.root.clone(), "cutlass".to_owned()));
+        let name = if self.dependency == Dependency::MetalCpp { "metal-cpp" } else { "cutlass" };
+        profile.mapped_roots.push((self.root.clone(), name.to_owned()));
     }
 }
 
@@ -193,6 +213,29 @@ fn provide(
     }
 }
 
+/// metal-cpp: of the directory that the project names, or of the wheel.
+fn provide_metal_cpp(source: &HeaderSource<'_>, fetch: bool) -> Result<HeaderTree, BuildError> {
+    let dependency = Dependency::MetalCpp;
+    let Some(dir) = source.metal_cpp else {
+        let library = source.provisioner.catalog().headers(dependency.as_str());
+        let library = library.ok_or(HeaderError::NoWheel { dependency, release: "26" })?;
+        return of_wheel(dependency, library, source.provisioner, fetch);
+    };
+    let none = || HeaderError::NoHeaders { path: dir.to_owned(), origin: METAL_CPP_KEY, header: METAL_VERSION_H };
+    let header = fs::read(dir.join(METAL_VERSION_H)).map_err(|_| none())?;
+    let version = metal_cpp_version(&String::from_utf8_lossy(&header)).ok_or_else(none)?;
+    Ok(HeaderTree {
+        dependency,
+        version,
+        provider: HeaderProvider::Directory,
+        compiler: None,
+        root: RootName::new("metal-cpp"),
+        include_dirs: &[""],
+        binding: RootBinding { dir: fs::canonicalize(dir).map_err(|_| none())?, kind: RootKind::Mutable },
+        identity: blake3::hash(&header).to_hex().to_string(),
+    })
+}
+
 /// SYCL*TLA of the release that goes with a compiler.
 fn provide_tla(compiler: MajorMinor, source: &HeaderSource<'_>, fetch: bool) -> Result<HeaderTree, BuildError> {
     let dependency = Dependency::SyclTla;
@@ -204,7 +247,8 @@ fn provide_tla(compiler: MajorMinor, source: &HeaderSource<'_>, fetch: bool) -> 
         let named = source.environment.get(TLA_VARIABLE).filter(|dir| !dir.is_empty());
         let dir = Path::new(named.ok_or(HeaderError::NoWheel { dependency, release })?);
         let (version, identity) = stated(dir, TLA_VARIABLE)?;
-        let place = fs::canonicalize(dir).map_err(|_| HeaderError::NoHeaders { path: dir.to_owned(), origin: TLA_VARIABLE })?;
+        let place =
+            fs::canonicalize(dir).map_err(|_| HeaderError::NoHeaders { path: dir.to_owned(), origin: TLA_VARIABLE, header: VERSION_H })?;
         HeaderTree {
             dependency,
             version,
@@ -221,7 +265,7 @@ fn provide_tla(compiler: MajorMinor, source: &HeaderSource<'_>, fetch: bool) -> 
 
 /// The release that the headers in a source tree state, and the digest of what states it.
 fn stated(dir: &Path, origin: &'static str) -> Result<(Version, String), HeaderError> {
-    let none = || HeaderError::NoHeaders { path: dir.to_owned(), origin };
+    let none = || HeaderError::NoHeaders { path: dir.to_owned(), origin, header: VERSION_H };
     let header = fs::read(dir.join(VERSION_H)).map_err(|_| none())?;
     let version = cutlass_version(&String::from_utf8_lossy(&header)).ok_or_else(none)?;
     Ok((version, blake3::hash(&header).to_hex().to_string()))
@@ -250,7 +294,8 @@ fn of_directory(
     warn: &dyn Fn(String),
 ) -> Result<HeaderTree, BuildError> {
     let (version, identity) = stated(dir, origin)?;
-    let place = fs::canonicalize(dir.join(INCLUDE)).map_err(|_| HeaderError::NoHeaders { path: dir.to_owned(), origin })?;
+    let place =
+        fs::canonicalize(dir.join(INCLUDE)).map_err(|_| HeaderError::NoHeaders { path: dir.to_owned(), origin, header: VERSION_H })?;
     if let Some(vendor) = dependency.only_for().and_then(vendor) {
         vendor.check_dir(&place)?;
     }

@@ -207,14 +207,21 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                 for (root, binding) in framework.roots() {
                     graph.bind_root(root, binding)?;
                 }
-                let host = request.host.ok_or_else(no_toolchain)?;
                 if let Some(floor) = request.floor {
                     let (root, binding) = floor.root();
                     graph.bind_root(root, binding)?;
                 }
-                let runtime = Arc::clone(runtime.get_or_insert_with(|| Arc::new(runtime_names(host, request.floor))));
-                // The machine's own compiler says what the C++ library is that both link.
-                let host = backend.host().unwrap_or(host);
+                let (host, runtime) = match backend.host().filter(|host| host.is_for_macos()) {
+                    // A compiler for another system has the names of its own.
+                    Some(host) => (host, Arc::new(RuntimeNames::new(host.runtime.clone()))),
+                    None => {
+                        let host = request.host.ok_or_else(no_toolchain)?;
+                        let names = runtime.get_or_insert_with(|| Arc::new(runtime_names(host, request.floor)));
+                        // The machine's own compiler says what the C++ library is that both link.
+                        (backend.host().unwrap_or(host), Arc::clone(names))
+                    }
+                };
+                let ambient: BTreeMap<String, PathBuf> = request.ambient.clone().into_iter().chain(backend.host_ambient()).collect();
                 let machine = machine(selected).ok_or_else(no_toolchain)?;
                 let mut lowering = Lowering {
                     graph: &mut graph,
@@ -225,7 +232,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<BuildPlan, PlanError> {
                     project: project.clone(),
                     launcher: request.launcher,
                     processor: request.processor,
-                    ambient: request.ambient,
+                    ambient: &ambient,
                     parts: BTreeMap::new(),
                     notes: Vec::new(),
                 };

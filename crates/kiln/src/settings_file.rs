@@ -9,6 +9,9 @@
 //! | `[build] tvm-ffi` | string | the tvm-ffi release whose headers tvm-ffi kernels include, and the oldest that loads them; by default the oldest one that the catalog has of the minor version |
 //! | `[checks] CODE` | string | silences the remark with this code; the reason why |
 //! | `[headers] cutlass` | string | the directory of CUTLASS's sources, for `cutlass_*` in `depends`, relative to the project |
+//! | `[headers] metal-cpp` | string | the directory of metal-cpp's headers, for `metal-cpp` in `depends`, relative to the project; by default those of a wheel |
+//! | `[metal] deployment-target` | string | the oldest macOS that extensions for Metal are for: `26.0` (the default), which loaders ask for |
+//! | `[metal] language` | string | the language of shaders, as `-std=` takes it: `metal4.0` (the default) |
 //! | `[matrix] file` | string | a matrix file to use in place of the built-in one, relative to the project; `--matrix` beats it |
 //!
 //! A vendor may have a table of its own, called like its backend, with keys that its crate lists. Unknown keys and tables are refused.
@@ -44,6 +47,8 @@ pub struct Settings {
     pub tvm_ffi: Option<Spanned<Version>>,
     /// `[headers] cutlass`, relative to the project unless absolute.
     pub cutlass: Option<Spanned<String>>,
+    /// `[headers] metal-cpp`, relative to the project unless absolute.
+    pub metal_cpp: Option<Spanned<String>>,
     /// `[checks]`: codes of remarks that are not to be shown, each with the reason.
     pub silenced: BTreeMap<String, Spanned<String>>,
     /// `[matrix] file`, relative to the project unless absolute.
@@ -56,11 +61,12 @@ pub struct Settings {
 const CHECKS: &str = "checks";
 
 /// The tables and their keys; the one list that parsing and messages use.
-const KEYS: [(&str, &str); 7] = [
+const KEYS: [(&str, &str); 8] = [
     ("build", "cxx"),
     ("build", "floor"),
     ("build", "tvm-ffi"),
     ("headers", "cutlass"),
+    ("headers", "metal-cpp"),
     ("index", "torch"),
     ("index", "url"),
     ("matrix", "file"),
@@ -191,6 +197,7 @@ fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
                 ("build", "floor") => &mut floor,
                 ("build", "tvm-ffi") => &mut tvm_ffi,
                 ("headers", "cutlass") => &mut settings.cutlass,
+                ("headers", "metal-cpp") => &mut settings.metal_cpp,
                 ("matrix", "file") => &mut settings.matrix_file,
                 (_, other) => {
                     diagnostics.push(unknown("key", other, key.span(), known.iter().map(ToString::to_string)));

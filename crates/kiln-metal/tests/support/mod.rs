@@ -49,7 +49,14 @@ fn planned_toolkit(settings: &MetalSettings) -> MetalToolkit {
         accepts_no_gnu_unique: false,
     };
     let programs = Programs { metal: PathBuf::from("/xcode/metal"), metallib: PathBuf::from("/xcode/metallib") };
-    MetalToolkit { version: "32023.830".to_owned(), origin: "DEVELOPER_DIR".to_owned(), programs, identity: "metal".to_owned(), compiler }
+    MetalToolkit {
+        version: "32023.830".to_owned(),
+        origin: "DEVELOPER_DIR".to_owned(),
+        programs,
+        identity: "metal".to_owned(),
+        compiler,
+        ambient: BTreeMap::new(),
+    }
 }
 
 /// Torch's stable ABI with these headers; `names` are what its libraries export.

@@ -45,10 +45,16 @@ impl HeaderLibrary {
     /// Where the headers of SYCL*TLA are below its sources.
     pub const TLA_INCLUDE_DIRS: [&'static str; 2] = ["include", "tools/util/include"];
 
+    /// The name of the project whose wheels have metal-cpp.
+    pub const METAL_CPP_PROJECT: &'static str = "mlx-metal";
+    /// Where metal-cpp is in the wheel.
+    pub const METAL_CPP: &'static str = "mlx/include/metal_cpp/";
+
     /// What a build needs of the wheel: the headers, and nothing of the library's tools. Those of SYCL*TLA are in two directories, as in
     /// its sources.
     pub fn part(&self) -> Part {
         let (strip, dirs) = match self.is_tla() {
+            _ if self.is_metal_cpp() => (Self::METAL_CPP, vec![Self::METAL_CPP.to_owned()]),
             true => (Self::SOURCE, Self::TLA_INCLUDE_DIRS.map(|dir| format!("{}{dir}/", Self::SOURCE)).to_vec()),
             false => (Self::INCLUDE, vec![Self::INCLUDE.to_owned()]),
         };
@@ -58,8 +64,17 @@ impl HeaderLibrary {
 
     /// What its tree is called.
     pub fn tree_name(&self) -> String {
-        let name = if self.is_tla() { Self::TLA_PROJECT } else { self.name.split('_').next().unwrap_or_default() };
+        let name = match () {
+            () if self.is_tla() => Self::TLA_PROJECT,
+            () if self.is_metal_cpp() => self.name.as_str(),
+            () => self.name.split('_').next().unwrap_or_default(),
+        };
         format!("{name}-{}", self.version)
+    }
+
+    /// Whether it is metal-cpp.
+    pub fn is_metal_cpp(&self) -> bool {
+        self.wheel.project == Self::METAL_CPP_PROJECT
     }
 
     /// Whether it is SYCL*TLA.
@@ -68,13 +83,23 @@ impl HeaderLibrary {
     }
 }
 
+/// The release that metal-cpp states in its `Metal/MTLVersion.hpp`; none where that is no such header.
+pub fn metal_cpp_version(header: &str) -> Option<Version> {
+    stated(header, ["METALCPP_VERSION_MAJOR", "METALCPP_VERSION_MINOR", "METALCPP_VERSION_PATCH"])
+}
+
 /// The release that a library of CUTLASS states in its `cutlass/version.h`; none where that is no such header.
 pub fn cutlass_version(header: &str) -> Option<Version> {
+    stated(header, ["CUTLASS_MAJOR", "CUTLASS_MINOR", "CUTLASS_PATCH"])
+}
+
+/// The version whose three numbers macros of these names have.
+fn stated(header: &str, names: [&str; 3]) -> Option<Version> {
     let number = |name: &str| {
         let value = |line: &str| line.trim().strip_prefix("#define")?.trim().strip_prefix(name)?.trim().parse::<u64>().ok();
         header.lines().find_map(value)
     };
-    let [major, minor, patch] = ["CUTLASS_MAJOR", "CUTLASS_MINOR", "CUTLASS_PATCH"].map(number);
+    let [major, minor, patch] = names.map(number);
     Version::parse(&format!("{}.{}.{}", major?, minor?, patch?)).ok()
 }
 

@@ -27,7 +27,7 @@ use crate::part::{Part, WheelPin};
 
 pub use self::cuda::{CudaMembers, CudaToolkit, CudaUse};
 pub use self::flavour::{TorchBuild, torch_build_serves, torch_compute_of, torch_local_for};
-pub use self::headers::{HeaderLibrary, cutlass_version};
+pub use self::headers::{HeaderLibrary, cutlass_version, metal_cpp_version};
 pub use self::torch::TorchRelease;
 pub(crate) use self::torch::shown;
 pub use self::torch_npu::TorchNpuRelease;

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_backend::{FoundToolkit, Toolkits, TorchWanted, Wanted};
-use kiln_format::Build;
+use kiln_format::build::Framework;
 use kiln_format::variant::Compute;
+use kiln_format::{BackendName, Build};
 use kiln_toolchain::Provider;
 
 use super::{BuildOptions, Checked, Services};
 use crate::backends::{Backends, vendor};
 use crate::build_error::BuildError;
 use crate::frameworks::TorchSource;
-use crate::matrix::{Kind, Selected};
+use crate::matrix::{Filters, Kind, Selected, Target};
 
 /// Whether the toolkit that a variant is compiled with can be had.
 ///
@@ -22,6 +23,42 @@ pub(super) fn have_that_of(selected: &Selected, services: &Services<'_>, platfor
     match compute.and_then(|compute| Some((vendor(compute.backend())?, compute))) {
         Some((vendor, compute)) => vendor.has(compute, platform, &services.sources),
         None => Ok(()),
+    }
+}
+
+/// Refuses a kernel for tvm-ffi with components of a backend that tvm-ffi does not have, unless `filters` leave it out.
+///
+/// # Errors
+/// [`BuildError::NoTvmFfi`].
+pub(super) fn see_framework(build: &Build, filters: &Filters) -> Result<(), BuildError> {
+    if !matches!(build.framework, Framework::TvmFfi(_)) {
+        return Ok(());
+    }
+    let wanted = |backend: &BackendName| {
+        let is_asked = filters.backends.is_empty() || filters.backends.contains(backend);
+        is_asked && build.kernels_for(*backend).next().is_some() && vendor(*backend).is_some_and(|vendor| !vendor.has_tvm_ffi())
+    };
+    match build.backends().find(wanted) {
+        Some(backend) => Err(BuildError::NoTvmFfi { backend }),
+        None => Ok(()),
+    }
+}
+
+/// Whether variants are planned for a backend without any of its toolkits, on any machine.
+pub(super) fn plans_without(selected: &Selected) -> bool {
+    vendor(selected.backend).is_some_and(|vendor| vendor.plans_without_toolkit())
+}
+
+/// Whether what a variant compiles can be compiled on `machine`: there are cross-compilers for processors, and some vendors' for systems.
+///
+/// # Errors
+/// Why not, for people.
+pub(super) fn is_of_system(selected: &Selected, machine: Target) -> Result<(), String> {
+    match selected.target {
+        Some(target) if target.os != machine.os && !vendor(selected.backend).is_some_and(|vendor| vendor.crosses_systems()) => {
+            Err(format!("what is compiled for {target} is built on such a machine, and this is {machine}"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,301 @@
+//! Where the tools for Metal and the compiler for macOS of a variant come from.
+//!
+//! On a Mac both are Xcode's. Elsewhere a directory with Apple's tools can only be named (DEVELOPER_DIR), and `zig` compiles and links the
+//! host's part: what has no shader is built without any of Apple's tools. A plan needs neither.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kiln_backend::discover::{Candidate, Findings, KitKind, Need, View, find};
+use kiln_backend::{
+    Backend, BackendName, Build, Compute, Family, HostCompiler, HostRuntime, PathRef, ProvideError, RootName, RuntimeFile, SettingKey,
+    Sources, Toolkits, Version, Wanted,
+};
+
+use crate::backend::MetalBackend;
+use crate::settings::MetalSettings;
+use crate::shaders::{ShaderGroup, is_shader};
+use crate::toolkit::{MetalToolkit, MissingMetal, Programs, programs_of, search_path};
+
+/// The code of errors of toolkits.
+const NO_METAL: fn(String) -> ProvideError = |message| ProvideError::new("no-metal", message).with_need(Need::AppleTools);
+
+/// The directory with headers of every component that has one.
+const CSRC: &str = "csrc";
+/// The root that the project's files are relative to.
+const PROJECT: &str = "project";
+/// The variable that names a directory of Apple's tools, and that which names a toolchain in one.
+const DEVELOPER_DIR: &str = "DEVELOPER_DIR";
+const TOOLCHAINS: &str = "TOOLCHAINS";
+
+/// Apple's tools.
+#[derive(Clone, Copy, Debug)]
+pub struct MetalToolkits;
+
+impl Toolkits for MetalToolkits {
+    fn backend(&self) -> BackendName {
+        BackendName::Metal
+    }
+
+    fn kit(&self) -> Option<KitKind> {
+        Some(KitKind::Metal)
+    }
+
+    fn unit_extensions(&self) -> &'static [&'static str] {
+        &["m", "mm", "metal"]
+    }
+
+    fn stand_in(&self) -> &'static [&'static str] {
+        &["unit.metal", "unit.mm"]
+    }
+
+    fn has_tvm_ffi(&self) -> bool {
+        false
+    }
+
+    fn crosses_systems(&self) -> bool {
+        true
+    }
+
+    fn settings(&self) -> &'static [SettingKey] {
+        const fn key(name: &'static str, check: fn(&str) -> Result<(), String>) -> SettingKey {
+            SettingKey { name, check }
+        }
+        fn is_target(text: &str) -> Result<(), String> {
+            MetalSettings::of(Some(text), None).map(drop).map_err(|error| error.to_string())
+        }
+        fn is_language(text: &str) -> Result<(), String> {
+            MetalSettings::of(None, Some(text)).map(drop).map_err(|error| error.to_string())
+        }
+        const { &[key("deployment-target", is_target), key("language", is_language)] }
+    }
+
+    fn plans_without_toolkit(&self) -> bool {
+        true
+    }
+
+    fn has(&self, _: Compute, _: &str, sources: &Sources<'_>) -> Result<(), String> {
+        let found = apple(sources);
+        let told = |error: ProvideError| match error.hint() {
+            Some(hint) => format!("{error}; {hint}"),
+            None => error.to_string(),
+        };
+        programs(&found, sources).map_err(told)?;
+        compiler(&found, &MetalSettings::default(), sources).map_err(told).map(drop)
+    }
+
+    fn provide(&self, wanted: &Wanted<'_>, sources: &Sources<'_>) -> Result<Arc<dyn Backend>, ProvideError> {
+        let value = |key: &str| wanted.settings.get(key).map(String::as_str);
+        let settings = MetalSettings::of(value("deployment-target"), value("language"))
+            .map_err(|error| ProvideError::new("metal-setting", error.to_string()))?;
+        let shaders = shaders(wanted.build, wanted.project_dir);
+        let found = apple(sources);
+        let has_shaders = shaders.iter().any(|group| !group.sources.is_empty());
+        let (programs, version, origin, identity) = match programs(&found, sources) {
+            Ok((programs, origin)) => {
+                let version = version_of(&programs, wanted.fetch, sources);
+                let identity = identity(&[&programs.metal, &programs.metallib], &version)?;
+                (programs, version, origin, identity)
+            }
+            // What is only planned is called as it would be on a Mac, and so is what is not called at all.
+            Err(_) if !wanted.fetch || !has_shaders => (Programs::planned(), String::new(), String::new(), "planned".to_owned()),
+            Err(error) => return Err(error),
+        };
+        let (compiler, ambient) = match compiler(&found, &settings, sources) {
+            Ok(compiler) => compiler,
+            Err(_) if !wanted.fetch => (planned_compiler(&settings), BTreeMap::new()),
+            Err(error) => return Err(error),
+        };
+        let toolkit = MetalToolkit { version, origin, programs, identity, compiler, ambient };
+        Ok(Arc::new(MetalBackend::new(toolkit, settings, shaders)))
+    }
+}
+
+/// The shaders of the kernels, each with what its component includes from.
+fn shaders(build: &Build, project_dir: &Path) -> Vec<ShaderGroup> {
+    let path = |path: &str| PathRef { root: RootName::new(PROJECT), path: path.to_owned() };
+    let csrc = project_dir.join(CSRC).is_dir().then(|| path(CSRC));
+    let group = |sources: Vec<&str>, include: Vec<&str>| ShaderGroup {
+        sources: sources.into_iter().filter(|source| is_shader(source)).map(path).collect(),
+        include_dirs: include.into_iter().map(path).chain(csrc.clone()).collect(),
+    };
+    let kernels = build.kernels_for(BackendName::Metal).map(|kernel| {
+        let sources = kernel.src.iter().map(|source| source.value.as_str()).collect();
+        group(sources, kernel.include.iter().map(|dir| dir.value.as_str()).collect())
+    });
+    kernels.filter(|group| !group.sources.is_empty()).collect()
+}
+
+/// What there is of Apple's tools: on a Mac its own, elsewhere what is named.
+fn apple(sources: &Sources<'_>) -> Findings {
+    let view = sources.view();
+    let is_named = sources.environment.get(DEVELOPER_DIR).is_some_and(|dir| !dir.is_empty());
+    // Discovery looks for them where they exist; whoever names a directory has a reason.
+    find(KitKind::Metal, &View { os: if is_named { "macos" } else { view.os }, ..view }, None)
+}
+
+/// The programs that make a library of shaders, and by what they were found.
+fn programs(found: &Findings, sources: &Sources<'_>) -> Result<(Programs, String), ProvideError> {
+    let named = sources.environment.get(TOOLCHAINS).map(String::as_str).filter(|value| !value.is_empty());
+    if let Some(programs) = named.filter(|value| value.starts_with('/')).and_then(|dir| programs_of(Path::new(dir))) {
+        return Ok((programs, TOOLCHAINS.to_owned()));
+    }
+    // What is selected counts, and nothing behind it: two Xcodes are never mixed.
+    let selected = found.candidates.first();
+    let place = |name: &str| selected.map(|kit| kit.root.join("usr/bin").join(name)).filter(|path| path.is_file());
+    if let Some(component) = place("xcodebuild")
+        .and_then(|program| (sources.ask)(&program, &["-showComponent", "MetalToolchain"]))
+        .and_then(|said| search_path(&said))
+        && let Some(programs) = programs_of(&component)
+    {
+        return Ok((programs, "`xcodebuild -showComponent MetalToolchain`".to_owned()));
+    }
+    if let Some(xcrun) = place("xcrun") {
+        let by_name = named.filter(|value| !value.starts_with('/'));
+        let question: &[&str] = match by_name {
+            Some(name) => &["--toolchain", name, "--find", "metal"],
+            None => &["--sdk", "macosx", "--find", "metal"],
+        };
+        let said = (sources.ask)(&xcrun, question).unwrap_or_default();
+        if let Some(programs) = said.lines().next().map(Path::new).filter(|path| path.is_absolute()).and_then(programs_of) {
+            return Ok((programs, "`xcrun --find metal`".to_owned()));
+        }
+    }
+    let parts = |kit: &Candidate| Some(Programs { metal: kit.part("metal")?.to_owned(), metallib: kit.part("metallib")?.to_owned() });
+    // From Xcode 26 on what stands here only says that the component is missing; it has no `xcodebuild` that knows of one before.
+    if let (Some(kit), None) = (selected, place("xcodebuild"))
+        && let Some(programs) = parts(kit)
+    {
+        return Ok((programs, kit.origin.to_string()));
+    }
+    let missing = MissingMetal::of(&found.candidates, None);
+    let looked =
+        if found.looked.is_empty() { format!("looked at {DEVELOPER_DIR}") } else { format!("looked at {}", found.looked.join(", ")) };
+    Err(NO_METAL(format!("{missing}; {looked}")).with_hint(missing.hint()))
+}
+
+/// What the compiler of shaders says that it is.
+fn version_of(programs: &Programs, ask: bool, sources: &Sources<'_>) -> String {
+    let said = if ask { (sources.ask)(&programs.metal, &["--version"]).unwrap_or_default() } else { String::new() };
+    said.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit())).unwrap_or("unknown").to_owned()
+}
+
+/// The compiler of the host's part, and variables that it needs to work.
+type Compiler = (HostCompiler, BTreeMap<String, PathBuf>);
+
+fn compiler(found: &Findings, settings: &MetalSettings, sources: &Sources<'_>) -> Result<Compiler, ProvideError> {
+    if let Some(kit) = found.candidates.first()
+        && let (Some(clang), Some(sdk)) = (kit.part("clang++"), kit.part("MacOSX.sdk"))
+        && sources.view().os == "macos"
+    {
+        return apple_compiler(clang, sdk, settings, sources);
+    }
+    match zig(sources) {
+        Some(zig) => zig_compiler(&zig, settings, sources),
+        None => Err(NO_METAL("there is no compiler for macOS: neither Xcode's `clang++` nor `zig` on PATH or in VIRTUAL_ENV".to_owned())
+            .with_hint("on a Mac install Xcode 26 or newer; elsewhere run `pip install ziglang` in a virtual environment".to_owned())),
+    }
+}
+
+/// Xcode's own.
+fn apple_compiler(clang: &Path, sdk: &Path, settings: &MetalSettings, sources: &Sources<'_>) -> Result<Compiler, ProvideError> {
+    let stub = sdk.join("usr/lib/libSystem.tbd");
+    let said = (sources.ask)(clang, &["-dumpversion"]).unwrap_or_default();
+    see_release(sdk, settings)?;
+    let args = ["-arch", "arm64"].map(str::to_owned).into_iter();
+    let args = args.chain([format!("-mmacosx-version-min={}", settings.minimum()), "-isysroot".to_owned(), sdk.display().to_string()]);
+    let compiler = HostCompiler {
+        path: clang.to_owned(),
+        args: args.collect(),
+        target: "arm64-apple-darwin".to_owned(),
+        ..host_compiler(&said, identity(&[clang, &stub], &said)?, Some(&stub))?
+    };
+    Ok((compiler, BTreeMap::new()))
+}
+
+/// Refuses tools that do not know the oldest macOS that extensions are for.
+fn see_release(sdk: &Path, settings: &MetalSettings) -> Result<(), ProvideError> {
+    let text = std::fs::read_to_string(sdk.join("SDKSettings.json")).unwrap_or_default();
+    let known = text.split("\"Version\":\"").nth(1).and_then(|rest| rest.split('"').next()).and_then(|text| Version::parse(text).ok());
+    match known {
+        Some(known) if known < settings.deployment_target => {
+            let dir = sdk.to_owned();
+            let missing = MissingMetal::TooOld { dir, sdk: known.to_string(), wanted: settings.minimum() };
+            Err(NO_METAL(missing.to_string()).with_hint(missing.hint()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `zig` on PATH, or of the wheel in a virtual environment.
+fn zig(sources: &Sources<'_>) -> Option<PathBuf> {
+    let path = sources.environment.get("PATH").map(String::as_str).unwrap_or_default();
+    let on_path = path.split(':').filter(|dir| dir.starts_with('/')).map(|dir| Path::new(dir).join("zig"));
+    let in_environment = sources.environment.get("VIRTUAL_ENV").map(|dir| Path::new(dir).join("lib"));
+    let pythons = in_environment.and_then(|lib| std::fs::read_dir(lib).ok()).into_iter().flatten().filter_map(Result::ok);
+    let mut of_wheel: Vec<PathBuf> = pythons.map(|entry| entry.path().join("site-packages/ziglang/zig")).collect();
+    of_wheel.sort();
+    on_path.chain(of_wheel).find(|zig| zig.is_file())
+}
+
+/// `zig c++`, with the names of macOS's library that come with it. What it keeps between calls is below the cache directory.
+fn zig_compiler(zig: &Path, settings: &MetalSettings, sources: &Sources<'_>) -> Result<Compiler, ProvideError> {
+    let zig = zig.canonicalize().unwrap_or_else(|_| zig.to_owned());
+    let beside = |path: &str| zig.parent().map(|dir| dir.join(path)).filter(|path| path.is_file());
+    let stub = beside("lib/libc/darwin/libSystem.tbd").or_else(|| beside("../lib/zig/libc/darwin/libSystem.tbd"));
+    let said = (sources.ask)(&zig, &["c++", "-dumpversion"]).unwrap_or_default();
+    let compiler = HostCompiler {
+        path: zig.clone(),
+        args: vec!["c++".to_owned(), "-target".to_owned(), format!("aarch64-macos.{}", settings.minimum())],
+        target: "aarch64-unknown-macos".to_owned(),
+        ..host_compiler(&said, identity(&[&zig], &said)?, stub.as_deref())?
+    };
+    let cache = sources.cache_dir.join("zig");
+    let ambient = ["ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"].map(|name| (name.to_owned(), cache.clone()));
+    Ok((compiler, ambient.into()))
+}
+
+/// A compiler for a plan on a machine that has none: Xcode's, as it is called on a Mac.
+fn planned_compiler(settings: &MetalSettings) -> HostCompiler {
+    let toolchain = "/Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/bin/clang++";
+    HostCompiler {
+        path: PathBuf::from(toolchain),
+        args: vec!["-arch".to_owned(), "arm64".to_owned(), format!("-mmacosx-version-min={}", settings.minimum())],
+        family: Family::Clang,
+        version: Version::from(kiln_backend::MajorMinor::new(0, 0)),
+        target: "arm64-apple-darwin".to_owned(),
+        identity: "planned".to_owned(),
+        runtime: HostRuntime::default(),
+        accepts_no_gnu_unique: false,
+    }
+}
+
+/// What all compilers for macOS have in common.
+fn host_compiler(said: &str, identity: String, stub: Option<&Path>) -> Result<HostCompiler, ProvideError> {
+    let version = said.lines().next().and_then(|line| Version::parse(line.trim()).ok());
+    let version = version.unwrap_or(Version::from(kiln_backend::MajorMinor::new(0, 0)));
+    let stub = stub.ok_or_else(|| NO_METAL("the compiler for macOS lacks `libSystem.tbd`, the names of macOS's own library".to_owned()))?;
+    let digest = self::identity(&[stub], "")?;
+    let libraries = vec![RuntimeFile { name: "libSystem.tbd".to_owned(), path: stub.to_owned(), digest }];
+    Ok(HostCompiler {
+        path: PathBuf::new(),
+        args: Vec::new(),
+        family: Family::Clang,
+        version,
+        target: String::new(),
+        identity,
+        runtime: HostRuntime { libraries, ..HostRuntime::default() },
+        accepts_no_gnu_unique: false,
+    })
+}
+
+/// Digest of these files and of what one of them says, as lower-case hexadecimal text.
+fn identity(files: &[&Path], said: &str) -> Result<String, ProvideError> {
+    let mut hasher = blake3::Hasher::new();
+    for file in files {
+        let bytes = std::fs::read(file).map_err(|cause| NO_METAL(format!("cannot read `{}`: {cause}", file.display())))?;
+        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(&bytes);
+    }
+    Ok(hasher.update(said.as_bytes()).finalize().to_hex().to_string())
+}
