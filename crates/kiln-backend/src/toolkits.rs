@@ -72,8 +72,6 @@ pub struct Wanted<'a> {
     pub torch: TorchWanted<'a>,
     /// What `--arch` asks of this vendor, entries with commas between them, as [`Toolkits::check_arch`] took it.
     pub arch: Option<&'a str>,
-    /// What `kiln.toml` says in the vendor's table.
-    pub settings: &'a BTreeMap<String, String>,
     /// Whether things may be fetched and compilers asked; a plan does without.
     pub fetch: bool,
 }

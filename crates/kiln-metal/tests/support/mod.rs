@@ -75,6 +75,7 @@ pub(crate) fn torch(dir: &Path, names: Vec<LibraryExports>) -> TorchFramework {
         identity: "0".to_owned(),
         cxx_level: CxxLevel::Gnu20,
         terms: Vec::new(),
+        addition: None,
     };
     TorchFramework { toolchain, stable_abi: Some(version("2.11")), ops_id: OPS.to_owned(), file_name: format!("{OPS}.abi3.so") }
 }

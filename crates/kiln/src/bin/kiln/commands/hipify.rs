@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Hipify, settings: &Settings, printer: &Printer) -> Resu
     let host = system::host(&of_system, settings, &checked.project.settings, &cache_dir, &interrupt);
     let (ambient, compiler_at) = (settings.ambient(), |path: &Path| system::compiler_at(path, settings, &cache_dir, &interrupt));
     let (named, ask) =
-        (system::named(&of_system, settings), |program: &Path, question: &[&str]| kiln::host::ask(program, question, &ambient));
+        (system::named(&of_system, settings), |program: &Path, question: &[&str]| kiln::host::ask(program, question, &ambient, &interrupt));
     let sources = system::sources(&named, settings, &provisioner, &cache_dir, &compiler_at, &ask);
     let services = Services {
         loader: None,
