@@ -12,8 +12,9 @@ pub static VENDORS: &[&dyn Toolkits] = &[
     &kiln_rocm::RocmToolkits,
     &kiln_xpu::XpuToolkits,
     &kiln_metal::MetalToolkits,
-    &kiln_cpu::CpuToolkits,
     &kiln_npu::NpuToolkits,
+    // What every machine has comes last.
+    &kiln_cpu::CpuToolkits,
 ];
 
 /// The vendor of `backend`; none where this Kiln compiles nothing for it.
