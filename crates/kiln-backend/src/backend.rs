@@ -161,6 +161,11 @@ impl Lowering<'_> {
     pub fn program(&self, path: impl Into<Arc<Path>>, tool: impl Into<Arc<str>>, args: impl Into<Args>) -> Program {
         program(&self.project, self.ambient, path, tool, args)
     }
+
+    /// A run of a compiler that is given [`depfile_args`] among its arguments: what it reads counts.
+    pub fn unit_program(&self, path: impl Into<Arc<Path>>, tool: impl Into<Arc<str>>, args: impl Into<Args>) -> Program {
+        Program { depfile: Some(DEPFILE.to_owned()), ..self.program(path, tool, args) }
+    }
 }
 
 /// A run of the program at `path`, which `tool` identifies, in the directory of `project` and the environment of every compiler, with what
@@ -182,11 +187,6 @@ pub fn program(
         ambient: Arc::new(ambient.clone()),
         depfile: None,
         then: Vec::new(),
-    }
-
-    /// A run of a compiler that is given [`depfile_args`] among its arguments: what it reads counts.
-    pub fn unit_program(&self, path: impl Into<Arc<Path>>, tool: impl Into<Arc<str>>, args: impl Into<Args>) -> Program {
-        Program { depfile: Some(DEPFILE.to_owned()), ..self.program(path, tool, args) }
     }
 }
 

@@ -22,8 +22,8 @@ mod torch;
 mod tvm_ffi;
 
 pub use backend::{
-    Architectures, Backend, Component, ForeignHeaders, FrameworkPart, LinkPart, Lowering, TorchPart, UnitPart, WrongCode, depfile_args, program,
-    with_stand_ins,
+    Architectures, Backend, Component, ForeignHeaders, FrameworkPart, LinkPart, Lowering, TorchPart, UnitPart, WrongCode, depfile_args,
+    program, with_stand_ins,
 };
 pub use compile::{CompileProfile, HeaderFiles, HostUnits, MadeHeaders, ObjectFile, UnitSource, shows_arguments, unit_compiler};
 pub use error::BackendError;

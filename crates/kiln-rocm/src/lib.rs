@@ -41,4 +41,4 @@ pub use hipify::{ConversionPlace, Hipify, hip_path, own_hip, sources_to_convert}
 pub use kiln_backend::build_script::{BuildError, Cargo, Library, StepFailure};
 pub use toolkit::{RocmToolkit, ToolkitError};
 #[cfg(feature = "wheels")]
-pub use toolkits::{RocmToolkits, converter};
+pub use toolkits::{ConverterWanted, RocmToolkits, converter};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use kiln_backend::discover::{Candidate, KitKind, Need, pythons};
 use kiln_backend::{
-    Backend, BackendName, Build, Compute, MajorMinor, Members, Part, ProvideError, RootBinding, RootKind, RootName, Sources, Toolkits,
-    Wanted, also,
+    Backend, BackendName, Build, Compute, FoundIn, FoundToolkit, MajorMinor, Members, Part, ProvideError, RootBinding, RootKind, RootName,
+    Sources, Toolkits, TorchWanted, Wanted, also,
 };
 
 use crate::arch::{ArchRequest, is_target};
@@ -84,13 +84,23 @@ impl Toolkits for RocmToolkits {
         let release = wanted.compute.version().unwrap_or(MajorMinor::new(0, 0));
         let toolkit = toolkit(release, sources)?;
         let backend = RocmBackend::new(toolkit, wanted.arch.and_then(|list| list.parse().ok())).for_release(release);
-        if !wanted.torch.cxx && !has_cuda_sources(wanted.build) {
+        if !needs_converter(wanted) {
             return Ok(Arc::new(backend));
         }
-        Ok(Arc::new(match converter(wanted, sources)? {
+        Ok(Arc::new(match converter(&ConverterWanted::of(wanted), sources)? {
             Some(hipify) => backend.with_hipify(hipify),
             None => backend,
         }))
+    }
+
+    fn would_provide(&self, wanted: &Wanted<'_>, sources: &Sources<'_>) -> Result<Option<FoundToolkit>, ProvideError> {
+        let toolkit = toolkit(wanted.compute.version().unwrap_or(MajorMinor::new(0, 0)), sources)?;
+        if needs_converter(wanted)
+            && let Some((name, part)) = converter_tree(&ConverterWanted::of(wanted), sources)?
+        {
+            sources.provisioner.would_assemble(&name, &[part])?;
+        }
+        Ok(Some(FoundToolkit { name: "ROCm", version: toolkit.version, place: FoundIn::Machine }))
     }
 
     fn torch_stand_ins(&self) -> &'static [(&'static str, &'static str)] {
@@ -141,12 +151,29 @@ fn described(kit: &Candidate) -> String {
     }
 }
 
+/// Which converter of torch's is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct ConverterWanted<'a> {
+    /// Whose it is.
+    pub torch: TorchWanted<'a>,
+    /// What the machine that kernels run on is called in the catalog.
+    pub platform: &'a str,
+    /// Whether it may be fetched.
+    pub fetch: bool,
+}
+
+impl<'a> ConverterWanted<'a> {
+    fn of(wanted: &Wanted<'a>) -> Self {
+        Self { torch: wanted.torch, platform: wanted.platform, fetch: wanted.fetch }
+    }
+}
+
 /// Torch's converter, and the first Python of the machine to run it; none without a Python. It is that of the torch that variants are
 /// built for, or of the catalog's newest one.
 ///
 /// # Errors
 /// Those of a fetch.
-pub fn converter(wanted: &Wanted<'_>, sources: &Sources<'_>) -> Result<Option<Hipify>, ProvideError> {
+pub fn converter(wanted: &ConverterWanted<'_>, sources: &Sources<'_>) -> Result<Option<Hipify>, ProvideError> {
     let Some(python) = pythons(&sources.view(), None).0.into_iter().next().map(|found| found.python) else { return Ok(None) };
     let Ok(bytes) = std::fs::read(&python) else { return Ok(None) };
     let python_identity = blake3::hash(&bytes).to_hex().to_string();
@@ -155,12 +182,8 @@ pub fn converter(wanted: &Wanted<'_>, sources: &Sources<'_>) -> Result<Option<Hi
         let binding = RootBinding { dir: packages.to_owned(), kind: RootKind::Mutable };
         return Ok(hipify(RootName::new("hipify-of-python"), binding));
     }
-    let catalog = sources.provisioner.catalog();
-    let newest = catalog.releases().iter().filter(|release| release.platform == wanted.platform).map(|release| &release.version).max();
-    let Some(version) = wanted.torch.newest.or(newest) else { return Ok(None) };
-    let wheel = catalog.torch_for(version, Compute::Rocm(MajorMinor::new(0, 0)), wanted.platform)?.release.wheel.clone();
-    let members = Members { dirs: vec![CONVERTER.to_owned()], max_size: 4 << 20, ..Members::default() };
-    let (name, parts) = (format!("hipify-{version}"), [Part::whole(wheel, members)]);
+    let Some((name, part)) = converter_tree(wanted, sources)? else { return Ok(None) };
+    let parts = [part];
     let tree = match wanted.fetch {
         true => sources.provisioner.assemble(&name, &parts)?,
         false => sources.provisioner.planned_tree(&name, &parts),
@@ -169,7 +192,26 @@ pub fn converter(wanted: &Wanted<'_>, sources: &Sources<'_>) -> Result<Option<Hi
     Ok(hipify(RootName::new(tree.id), binding))
 }
 
-/// Whether a kernel for ROCm has CUDA sources, which are converted.
+/// The tree of the converter out of a wheel, and what it is made of; none where an installed torch has it.
+fn converter_tree(wanted: &ConverterWanted<'_>, sources: &Sources<'_>) -> Result<Option<(String, Part)>, ProvideError> {
+    if wanted.torch.installed.is_some() {
+        return Ok(None);
+    }
+    let catalog = sources.provisioner.catalog();
+    let newest = catalog.releases().iter().filter(|release| release.platform == wanted.platform).map(|release| &release.version).max();
+    let Some(version) = wanted.torch.newest.or(newest) else { return Ok(None) };
+    let wheel = catalog.torch_for(version, Compute::Rocm(MajorMinor::new(0, 0)), wanted.platform)?.release.wheel.clone();
+    let members = Members { dirs: vec![CONVERTER.to_owned()], max_size: 4 << 20, ..Members::default() };
+    Ok(Some((format!("hipify-{version}"), Part::whole(wheel, members))))
+}
+
+/// Whether there is something to convert: CUDA sources of a kernel, or headers of torch, which are the same for all devices only in the
+/// stable ABI.
+fn needs_converter(wanted: &Wanted<'_>) -> bool {
+    wanted.torch.cxx || has_cuda_sources(wanted.build)
+}
+
+/// Whether a kernel for ROCm has CUDA sources.
 fn has_cuda_sources(build: &Build) -> bool {
     build.kernels_for(BackendName::Rocm).any(|kernel| kernel.src.iter().any(|source| is_cuda(source.value.as_str())))
 }

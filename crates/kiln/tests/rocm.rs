@@ -224,7 +224,8 @@ fn what_is_converted_can_be_looked_at() {
     after.retain(|name, _| !name.starts_with(".kiln/"));
     assert_eq!(after, before, "the project is as it was");
     // A build takes what was shown.
-    assert_eq!(ran(&build(&sandbox, &dir, &[]), "Converting"), Vec::<String>::new());
+    let built = build(&sandbox, &dir, &[]);
+    assert_eq!(ran(&built, "Converting"), Vec::<String>::new(), "{}", built.stdout);
 
     let plain = project("").write(&sandbox.path("plain"));
     assert_eq!(sandbox.run(&plain, &["hipify"]).stdout, "[kernel.k]\n  left       gpu/k.hip\n");
@@ -298,15 +299,15 @@ fn units_under_torchs_own_abi_compile() {
 fn torchs_current_stream_is_had_under_either_abi() {
     let sandbox = sandbox();
     example(&sandbox.path("fetched"));
-    let unit = "#include <kiln_stream.h>\n__global__ void k(int *p) { *p = 1; }\n\
-        void tiny_go(int *p, float *) { k<<<1, 1, 0, kiln::current_stream(0)>>>(p); }\n";
+    let unit = "#include <kiln_stream.h>\n__global__ void on_stream(int *p) { *p = 1; }\n\
+        void tiny_go(int *p, float *) { on_stream<<<1, 1, 0, kiln::current_stream(0)>>>(p); }\n";
     for abi in ["stable-abi = { rocm = \"2.11\" }", ""] {
         let project = ProjectBuilder::new().for_backend("rocm").torch(abi);
         let project = project.file("gpu/k.cu", &format!("{unit}{}", kept("(tiny_go(nullptr, nullptr), 0)")));
         let dir = project.component("rocm", "k", &["torch"], &["gpu/k.cu"], "rocm-archs = [\"gfx90a\"]").write(&sandbox.path("stream"));
         build(&sandbox, &dir, &["--prune"]);
         let extension = extension(&dir);
-        assert_eq!(code(&extension).1, ["_Z1kPi"]);
+        assert_eq!(code(&extension).1, ["_Z9on_streamPi"]);
         let imports = elf::dynamic(&fs::read(&extension).unwrap()).unwrap().imports;
         let stream = if abi.is_empty() { "_ZN3c104cuda20getCurrentCUDAStreamEa" } else { "aoti_torch_get_current_cuda_stream" };
         assert!(imports.iter().any(|import| import.name == stream), "{abi}: {imports:?}");
@@ -363,6 +364,20 @@ fn a_compiler_may_be_named_and_hipcc_is_one() {
     assert!(fails(&sandbox, &dir, &all).contains("Clang 15 does not compile for gfx942"));
     let other = ["--backend", "rocm", "--rocm-from", "/usr/bin/g++"];
     assert!(fails(&sandbox, &dir, &other).starts_with("error[no-rocm]: there is no ROCm in `/usr/bin/g++`"));
+}
+
+#[test]
+fn doctor_tells_of_the_rocm_and_of_the_converter_that_a_build_takes() {
+    let sandbox = sandbox();
+    let dir = example(&sandbox.path("rms-norm"));
+    let asked = sandbox.run(&dir, &["doctor", "rocm", "--rocm-from", "/usr"]);
+    assert_eq!(asked.code, Some(0), "{}{}", asked.stdout, asked.stderr);
+    assert!(asked.stdout.contains("rocm: torch-stable-abi211-rocm71-x86_64-linux"), "{}", asked.stdout);
+    assert!(asked.stdout.contains("ROCm 5.2.21153 of the machine"), "{}", asked.stdout);
+    // What is not in the store and cannot be fetched is told before a build begins.
+    let bare = Sandbox::without_torch();
+    let asked = bare.run(&dir, &["doctor", "rocm", "--rocm-from", "/usr", "--offline"]);
+    assert_eq!(asked.code, Some(1), "{}{}", asked.stdout, asked.stderr);
 }
 
 #[test]

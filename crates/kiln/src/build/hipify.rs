@@ -2,17 +2,15 @@
 //!
 //! It is what a build makes, by the same steps in the same work directory; nothing of the project is written to.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kiln_backend::{BackendError, OutputRef, SourceKind, StepId, TorchWanted, Wanted, classify_source};
+use kiln_backend::{BackendError, OutputRef, SourceKind, StepId, TorchWanted, classify_source};
 use kiln_format::build::Kernel;
-use kiln_format::variant::Compute;
-use kiln_format::{BackendName, Build, MajorMinor, Version};
+use kiln_format::{BackendName, Build, Version};
 use kiln_graph::{Config, Executor, Graph, PathRef, RootBinding, RootKind, RootName};
-use kiln_rocm::{ConversionPlace, hip_path, own_hip, sources_to_convert};
+use kiln_rocm::{ConversionPlace, ConverterWanted, hip_path, own_hip, sources_to_convert};
 use serde_json::{Value, json};
 
 use super::toolkits::installed_torch;
@@ -146,7 +144,15 @@ fn converter(checked: &Checked, options: &HipifyOptions, services: &Services<'_>
     let platform = options.target.platform();
     let filters = Filters { backends: vec![BackendName::Rocm], ..Filters::default() };
     let newest = match &options.torch {
-        Some(release) => Some(release.clone()),
+        Some(asked) => {
+            let all = services.provisioner.catalog().releases().iter().filter(|release| release.platform == platform);
+            let of_minor = all.map(|release| &release.version).filter(|release| release.major_minor() == asked.major_minor());
+            // The release itself is told as unknown by whoever looks for it.
+            let known: Vec<&Version> = of_minor.collect();
+            // As the catalog writes it: `2.13` equals `2.13.0`.
+            let same = known.iter().copied().find(|release| *release == asked);
+            Some(same.or(known.into_iter().max()).unwrap_or(asked).clone())
+        }
         None => {
             let selection = checked.choose(options.target, Set::All, &filters, &|_| Ok(()))?;
             let torches = selection.variants.iter().filter(|selected| !matches!(selected.kind, Kind::TvmFfi(_)));
@@ -154,10 +160,7 @@ fn converter(checked: &Checked, options: &HipifyOptions, services: &Services<'_>
         }
     };
     let torch = TorchWanted { newest: newest.as_ref(), cxx: false, installed: installed_torch(&services.torch) };
-    let (build, project_dir, compute) = (checked.build()?, checked.project.root.as_path(), Compute::Rocm(MajorMinor::new(0, 0)));
-    let settings = BTreeMap::new();
-    let wanted = Wanted { build, project_dir, compute, platform: &platform, settings: &settings, torch, arch: None, fetch: true };
-    let found = kiln_rocm::converter(&wanted, &services.sources)?;
+    let found = kiln_rocm::converter(&ConverterWanted { torch, platform: &platform, fetch: true }, &services.sources)?;
     Ok(found.ok_or_else(|| PlanError::Component { table: "kernel".to_owned(), source: kiln_rocm::no_converter() })?)
 }
 
