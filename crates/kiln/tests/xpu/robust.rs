@@ -56,6 +56,7 @@ fn an_interrupt_ends_a_question_that_hangs() {
         // What is not known is not taken for known: the next build asks again.
         fs::remove_file(kit.join("hangs")).unwrap();
     }
+    fs::rename(&unnamed, &recorded.kit).unwrap();
     let run = Run::of(
         recorded
             .sandbox
