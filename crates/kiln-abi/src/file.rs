@@ -7,9 +7,11 @@ use std::path::Path;
 use kiln_format::Level;
 use kiln_object::Error;
 use kiln_object::elf::dynamic_file;
+use kiln_object::macho::image;
 
 use crate::elf::check_elf;
 use crate::expectation::{Expectation, Profile};
+use crate::macho::check_macho;
 use crate::report::{FailureKind, Finding, Report};
 use crate::rule::Rule;
 
@@ -123,10 +125,30 @@ pub(crate) fn check_kind(path: &Path, name: &str, kind: Kind, expected: &Expecta
         Kind::ElfProgram => wrong_kind(name, "a program", report),
         Kind::ElfOther => wrong_kind(name, "a core file, or one for another operating system", report),
         Kind::Archive => wrong_kind(name, "a static library", report),
-        Kind::MachO => report.fail(FailureKind::UnsupportedFormat, name, "a Mach-O file cannot be checked by this version"),
+        Kind::MachO => macho(path, name, expected, report),
         Kind::Pe => report.fail(FailureKind::UnsupportedFormat, name, "a PE file cannot be checked by this version"),
         Kind::Empty => report.fail(FailureKind::EmptyFile, name, "the file has no content"),
         Kind::Other => report.fail(FailureKind::NotAnObject, name, "the file is no object of a known format"),
+    }
+}
+
+fn macho(path: &Path, name: &str, expected: &Expectation<'_>, report: &mut Report) {
+    let data = match std::fs::read(path) {
+        Ok(data) => data,
+        Err(cause) => return report.fail(FailureKind::Unreadable, name, cause.to_string()),
+    };
+    if matches!(data.as_slice(), [0xca, 0xfe, 0xba, ..]) {
+        return report.fail(FailureKind::UnsupportedFormat, name, "a Mach-O file for several processors cannot be checked by this version");
+    }
+    report.files.push(name.to_owned());
+    match image(&data) {
+        Ok(image) => {
+            check_macho(name, &image, expected, report);
+            host_paths(path, name, expected, report);
+        }
+        Err(Error::Format { .. }) => wrong_kind(name, "a program or an object file of macOS", report),
+        Err(Error::Unsupported { what }) => report.fail(FailureKind::UnsupportedFormat, name, format!("{what} cannot be checked")),
+        Err(error) => report.fail(FailureKind::Damaged, name, error.to_string()),
     }
 }
 

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use kiln_format::variant::Variant;
-use kiln_object::{archive, elf, offload};
+use kiln_object::{archive, elf, macho, offload};
 
-use crate::{DEFAULT_POLICY, Expectation, Origins, Policies, Profile, PythonVersion, Report, check_elf};
+use crate::{DEFAULT_POLICY, Expectation, Origins, Policies, Profile, PythonVersion, Report, check_elf, check_macho};
+
+/// A variant for macOS.
+const MACOS: &str = "torch-stable-abi211-metal-aarch64-darwin";
 
 /// Any bytes as a bundle of device code, as an object that holds some, and as the code of one device: no panic, no more than there is room
 /// for, and a bundle that is made of it is read as what it was made of.
@@ -48,13 +51,16 @@ pub fn object(data: &[u8]) {
         Ok(object) => Origins::new([("object", &object)]),
         Err(_) => Origins::default(),
     };
-    let Ok(dynamic) = elf::dynamic(data) else { return };
+    let (dynamic, image) = (elf::dynamic(data), macho::image(data));
+    if dynamic.is_err() && image.is_err() {
+        return;
+    }
     static POLICIES: LazyLock<Option<Policies>> = LazyLock::new(|| Policies::embedded().ok());
     let Some(policies) = &*POLICIES else { return };
     let allowed = BTreeSet::new();
     let known = |soname: &str, name: &str| (soname == "libc10.so").then_some(name.len().is_multiple_of(2));
     for profile in [Profile::Extension, Profile::Library] {
-        for name in ["torch213-cxx11-cpu-x86_64-linux", "torch-stable-abi211-cu130-aarch64-linux", "tvm-ffi01-rocm71-x86_64-linux"] {
+        for name in ["torch213-cxx11-cpu-x86_64-linux", "torch-stable-abi211-cu130-aarch64-linux", "tvm-ffi01-rocm71-x86_64-linux", MACOS] {
             let expected = Expectation {
                 profile,
                 floor: policies.get(DEFAULT_POLICY).ok(),
@@ -71,7 +77,12 @@ pub fn object(data: &[u8]) {
             };
             let expected = name.parse::<Variant>().map_or(expected, |variant| expected.for_variant(&variant));
             let mut report = Report::default();
-            check_elf("file", &dynamic, &expected, &mut report);
+            if let Ok(dynamic) = &dynamic {
+                check_elf("file", dynamic, &expected, &mut report);
+            }
+            if let Ok(image) = &image {
+                check_macho("file", image, &expected, &mut report);
+            }
             // A symbol has at least sixteen bytes, a needed library or version eight; each breaks few rules.
             assert!(report.findings.len() <= data.len(), "{} findings in {} bytes", report.findings.len(), data.len());
             for finding in &report.findings {

@@ -1,7 +1,7 @@
 //! Policies about object files, and findings against them.
 //!
 //! [`check_variant`] looks at a whole variant directory, [`check_file`] at one file by its content, [`check_elf`] at the dynamic
-//! tables of a shared object. Each takes an [`Expectation`] that says what the file should be, and fills a [`Report`]: a
+//! tables of a shared object, [`check_macho`] at what one tells the loader of macOS. Each takes an [`Expectation`] that says what the file should be, and fills a [`Report`]: a
 //! [`Finding`] is a fact that was established against a file, with its [`Rule`], the evidence, the object that caused it and the
 //! fix; a [`Failure`] says that a check could not run. Neither is ever a pass.
 //!
@@ -15,6 +15,7 @@ mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod libraries;
+mod macho;
 mod policy;
 mod report;
 mod rule;
@@ -26,6 +27,7 @@ pub use elf::check_elf;
 pub use expectation::{Cause, Expectation, Framework, KnownNames, Origins, Profile};
 pub use file::check_file;
 pub use kiln_object::names::PythonVersion;
+pub use macho::check_macho;
 pub use policy::{DEFAULT_POLICY, Policies, Policy, PolicyError};
 pub use report::{Failure, FailureKind, Finding, Report};
 pub use rule::{Rule, UnknownRule};

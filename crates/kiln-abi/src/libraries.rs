@@ -135,6 +135,25 @@ pub(crate) fn may_need(soname: &str, expected: &Expectation<'_>) -> Result<(), R
     of_a_backend(soname, expected)
 }
 
+/// Whether an extension for macOS may need a library by this name: one of the system's, or one of the framework's by `@rpath`.
+pub(crate) fn may_need_on_macos(name: &str, expected: &Expectation<'_>) -> Result<(), Refusal> {
+    if expected.allowed_libraries.contains(name) || ["/usr/lib/", "/System/Library/"].iter().any(|dir| name.starts_with(dir)) {
+        return Ok(());
+    }
+    let library = name.strip_prefix("@rpath/").and_then(|name| name.strip_suffix(".dylib"));
+    let of_torch = library.is_some_and(|stem| TORCH.contains(&format!("{stem}.so").as_str()));
+    let of_tvm_ffi = library.is_some_and(|stem| TVM_FFI.strip_suffix(".so") == Some(stem));
+    match expected.framework {
+        Some(Framework::TvmFfi) if of_tvm_ffi => Ok(()),
+        Some(Framework::Torch | Framework::TorchStable(_)) if of_torch => Ok(()),
+        None if of_torch || of_tvm_ffi => Ok(()),
+        _ => refusal(
+            format!("the library `{name}` is not one that users of the extension have"),
+            "need libraries of macOS, and those of the framework as `@rpath/NAME.dylib`; leave Python out of the link",
+        ),
+    }
+}
+
 /// The verdict on a library that at most a backend brings.
 fn of_a_backend(soname: &str, expected: &Expectation<'_>) -> Result<(), Refusal> {
     let torch_is_used = expected.framework != Some(Framework::TvmFfi);

@@ -41,6 +41,8 @@ rules! {
     ForbiddenSymbol = "forbidden-symbol",
     /// Every name without a version has a known provider.
     UnversionedSymbol = "unversioned-symbol",
+    /// The oldest macOS that the file is for is one on which the variant is taken.
+    MacosFloor = "macos-floor",
     /// Every library that is needed is on the list of the framework, the backend and the baseline.
     NeededLibrary = "needed-library",
     /// There is no RPATH and no RUNPATH.

@@ -48,17 +48,31 @@ pub fn check_elf(file: &str, dynamic: &Dynamic, expected: &Expectation<'_>, repo
     }
 }
 
+/// What does not depend on the format of the file: what it offers, and what it takes from Python and from torch.
+pub(crate) fn judge_names(check: &mut Check<'_, '_>) {
+    linkage::check_exports(check);
+    python::check(check);
+    torch::check(check);
+}
+
 /// What every check of a file works with.
-struct Check<'a, 'r> {
-    file: &'a str,
-    dynamic: &'a Dynamic,
-    expected: &'a Expectation<'a>,
-    report: &'r mut Report,
+pub(crate) struct Check<'a, 'r> {
+    pub(crate) file: &'a str,
+    pub(crate) dynamic: &'a Dynamic,
+    pub(crate) expected: &'a Expectation<'a>,
+    pub(crate) report: &'r mut Report,
 }
 
 impl Check<'_, '_> {
     /// Adds a finding about the file as a whole.
-    fn file(&mut self, rule: Rule, level: Level, detail: impl Into<String>, evidence: impl Into<String>, fix: impl Into<String>) {
+    pub(crate) fn file(
+        &mut self,
+        rule: Rule,
+        level: Level,
+        detail: impl Into<String>,
+        evidence: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
         self.add(rule, level, None, Vec::new(), detail.into(), evidence.into(), fix.into());
     }
 
@@ -98,7 +112,7 @@ impl Check<'_, '_> {
     }
 
     /// An error for a file of Kiln's own making, else a warning.
-    fn own(&self) -> Level {
+    pub(crate) fn own(&self) -> Level {
         if self.expected.own { Level::Error } else { Level::Warning }
     }
 }
