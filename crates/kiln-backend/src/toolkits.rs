@@ -66,12 +66,23 @@ pub struct Wanted<'a> {
     pub compute: Compute,
     /// What the machine that they run on is called in the catalog: `linux-x86_64`.
     pub platform: &'a str,
+    /// What `kiln.toml` says in the vendor's table, by key, as [`Toolkits::settings`] took it.
+    pub settings: &'a BTreeMap<String, String>,
     /// What they need of torch.
     pub torch: TorchWanted<'a>,
     /// What `--arch` asks of this vendor, entries with commas between them, as [`Toolkits::check_arch`] took it.
     pub arch: Option<&'a str>,
     /// Whether things may be fetched and compilers asked; a plan does without.
     pub fetch: bool,
+}
+
+/// A key of the table of `kiln.toml` that is called like the backend. Its value is a string.
+#[derive(Clone, Copy, Debug)]
+pub struct SettingKey {
+    /// The key.
+    pub name: &'static str,
+    /// Refuses a value that cannot be used, with the reason for people.
+    pub check: fn(&str) -> Result<(), String>,
 }
 
 /// What variants need of torch.
@@ -212,6 +223,11 @@ pub trait Toolkits: Sync {
     /// The option that names the directory of one, where there is such an option.
     fn option(&self) -> Option<&'static str> {
         None
+    }
+
+    /// The keys of its table in `kiln.toml`.
+    fn settings(&self) -> &'static [SettingKey] {
+        &[]
     }
 
     /// The extensions of sources that its components compile, beside those of C and C++.

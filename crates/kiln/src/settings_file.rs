@@ -11,17 +11,19 @@
 //! | `[headers] cutlass` | string | the directory of CUTLASS's sources, for `cutlass_*` in `depends`, relative to the project |
 //! | `[matrix] file` | string | a matrix file to use in place of the built-in one, relative to the project; `--matrix` beats it |
 //!
-//! Unknown keys and tables are refused.
+//! A vendor may have a table of its own, called like its backend, with keys that its crate lists. Unknown keys and tables are refused.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use kiln_format::{Diagnostic, Span, Spanned, Version, first_of_many};
+use kiln_backend::Toolkits;
+use kiln_format::{BackendName, Diagnostic, Span, Spanned, Version, first_of_many};
 use kiln_toolchain::IndexUrl;
 use kiln_toolchain::floor::FloorChoice;
 use toml::de::{DeTable, DeValue};
 
+use crate::backends::VENDORS;
 use crate::config_check::LINTS;
 
 /// The file's name in the project.
@@ -46,6 +48,8 @@ pub struct Settings {
     pub silenced: BTreeMap<String, Spanned<String>>,
     /// `[matrix] file`, relative to the project unless absolute.
     pub matrix_file: Option<Spanned<String>>,
+    /// The tables of vendors, by backend and key.
+    pub vendors: BTreeMap<BackendName, BTreeMap<String, String>>,
 }
 
 /// The table whose keys are codes of remarks.
@@ -159,9 +163,16 @@ fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
             checks(value, &mut settings, &mut diagnostics);
             continue;
         }
+        if let Some(vendor) = VENDORS.iter().find(|vendor| vendor.backend().as_str() == name.get_ref() && !vendor.settings().is_empty()) {
+            let entries = of_vendor(*vendor, name.get_ref(), value, &mut diagnostics);
+            settings.vendors.insert(vendor.backend(), entries);
+            continue;
+        }
         let known: Vec<&str> = KEYS.iter().filter(|(table, _)| *table == name.get_ref()).map(|(_, key)| *key).collect();
         if known.is_empty() {
-            let mut tables: Vec<String> = KEYS.iter().map(|(table, _)| format!("[{table}]")).collect();
+            let of_vendors = VENDORS.iter().filter(|vendor| !vendor.settings().is_empty());
+            let mut tables: Vec<String> = of_vendors.map(|vendor| format!("[{}]", vendor.backend())).collect();
+            tables.extend(KEYS.iter().map(|(table, _)| format!("[{table}]")));
             tables.dedup();
             tables.push(format!("[{CHECKS}]"));
             tables.sort();
@@ -223,6 +234,37 @@ fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
     // The table is sorted by key: the file's order is what a reader expects.
     diagnostics.sort_by_key(|d| d.span.map(|span| span.start));
     (settings, diagnostics)
+}
+
+/// Reads the table of a vendor: strings that it takes.
+fn of_vendor(
+    vendor: &dyn Toolkits,
+    name: &str,
+    value: &toml::Spanned<DeValue<'_>>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    let DeValue::Table(entries) = value.get_ref() else {
+        diagnostics.push(wrong_type(name, "a table", value.get_ref().type_str(), value.span()));
+        return settings;
+    };
+    for (key, value) in entries {
+        let Some(known) = vendor.settings().iter().find(|known| known.name == key.get_ref()) else {
+            let all = vendor.settings().iter().map(|known| known.name.to_owned());
+            diagnostics.push(unknown("key", key.get_ref(), key.span(), all));
+            continue;
+        };
+        match value.get_ref() {
+            DeValue::String(text) => match (known.check)(text.trim()) {
+                Ok(()) => {
+                    settings.insert(known.name.to_owned(), text.trim().to_owned());
+                }
+                Err(reason) => diagnostics.push(Diagnostic::error("invalid-value", Span::from(value.span()), reason)),
+            },
+            other => diagnostics.push(wrong_type(key.get_ref(), "a string", other.type_str(), value.span())),
+        }
+    }
+    settings
 }
 
 /// Reads `[checks]`: the code of a remark and why it is silenced.

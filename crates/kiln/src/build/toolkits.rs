@@ -1,6 +1,6 @@
 //! The toolkits that a build's variants are compiled with.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_backend::{FoundToolkit, Toolkits, TorchWanted, Wanted};
 use kiln_format::Build;
@@ -71,6 +71,7 @@ fn of_each<'s>(
     act: &mut dyn FnMut(&dyn Toolkits, &Wanted<'_>) -> Result<(), BuildError>,
 ) -> Result<(), BuildError> {
     let build: &Build = checked.build()?;
+    let nothing = BTreeMap::new();
     let platform = options.target.platform();
     let compiled = variants.filter(|selected| selected.kind != Kind::Noarch);
     let compute_of = |selected: &Selected| selected.row.as_ref().map(|row| row.compute);
@@ -84,7 +85,8 @@ fn of_each<'s>(
             installed: installed_torch(&services.torch),
         };
         let arch = options.arch.as_ref().and_then(|arch| arch.of(compute.backend()));
-        act(vendor, &Wanted { build, project_dir: &checked.project.root, compute, platform: &platform, torch, arch, fetch })?;
+        let settings = checked.project.settings.vendors.get(&compute.backend()).unwrap_or(&nothing);
+        act(vendor, &Wanted { build, project_dir: &checked.project.root, compute, platform: &platform, settings, torch, arch, fetch })?;
     }
     Ok(())
 }
