@@ -20,6 +20,7 @@ mod kiln;
 mod packages;
 mod pinned;
 mod process;
+mod proof;
 mod prove;
 mod python;
 mod python_tests;
