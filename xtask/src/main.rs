@@ -21,6 +21,7 @@ mod packages;
 mod peer;
 mod pinned;
 mod process;
+mod proof;
 mod prove;
 mod python;
 mod python_tests;

@@ -105,7 +105,7 @@ impl Backend for AcmeBackend {
         let Some(image) = self.image(components) else { return Ok(Vec::new()) };
         let name = "acme_image.cpp";
         let text = format!(
-            "extern \"C\" __attribute__((used, retain, section(\"acme_image\"))) const char acme_image[] = \"{image}\";\n"
+            "extern \"C\" __attribute__((used, retain, section(\".acme\"))) const char acme_image[] = \"{image}\";\n"
         );
         let source = UnitSource::Generated(OutputRef { step: generate(lowering.graph, name, &text)?, name: name.to_owned() });
         let (component, profile) = (Component::generated("acme"), CompileProfile { cxx_std: "gnu++17", ..CompileProfile::default() });
