@@ -22,8 +22,8 @@ mod torch;
 mod tvm_ffi;
 
 pub use backend::{
-    Architectures, Backend, Component, ForeignHeaders, FrameworkPart, LinkPart, Lowering, TorchPart, UnitPart, WrongCode, program,
-    with_stand_ins,
+    Architectures, Backend, Component, ForeignHeaders, FrameworkPart, LinkPart, Lowering, TorchPart, UnitPart, WrongCode, depfile_args,
+    program, with_stand_ins,
 };
 pub use compile::{CompileProfile, HeaderFiles, HostUnits, MadeHeaders, ObjectFile, UnitSource, shows_arguments, unit_compiler};
 pub use error::BackendError;
@@ -42,12 +42,13 @@ pub use kiln_object::elf::Machine;
 pub use kiln_object::{Error as ObjectError, archive, elf, fatbin, offload};
 pub use kiln_toolchain::discover;
 pub use kiln_toolchain::host::{Family, HostCompiler, HostError, HostRuntime, RuntimeFile};
+pub use kiln_toolchain::process::said;
 #[cfg(feature = "wheels")]
 pub use kiln_toolchain::{
     Availability, Catalog, CudaToolkit as CatalogToolkit, CudaUse, Error as FetchError, Members, Network, Part, ProvisionOptions,
     Provisioner, RetryPolicy,
 };
-pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor, process, write_whole};
+pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor, keep, kept};
 pub use source::{Language, SourceKind, classify_source};
 pub use toolkits::{
     Ask, CompilerAt, FoundIn, FoundToolkit, ProvideError, SettingKey, Sources, ToolkitRecord, Toolkits, TorchWanted, Wanted, also,
