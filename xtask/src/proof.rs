@@ -125,7 +125,7 @@ pub(crate) fn tools(record: &Value, backend: &str) -> String {
             None => short(host),
         },
         "rocm" => match kit("rocm") {
-            Some((release, _)) => format!("{}, Clang with Debian's HIP {release}", short(host)),
+            Some((release, _)) => format!("{}, Debian's HIP {release}", short(host)),
             None => short(host),
         },
         // What stands in for it here knows nothing of its own work.
@@ -199,7 +199,7 @@ mod tests {
         let by = |backend: &str| tools(&record, backend);
         assert_eq!(by("cpu"), "g++ 12");
         assert_eq!(by("cuda"), "g++ 12, nvcc 13.2 of wheels");
-        assert_eq!(by("rocm"), "g++ 12, Clang with Debian's HIP 5.2");
+        assert_eq!(by("rocm"), "g++ 12, Debian's HIP 5.2");
         assert_eq!(by("xpu"), "sycl-shim, not icpx");
         assert_eq!(tools(&json!({ "framework": "torch-noarch" }), "cuda"), "assembled");
     }
