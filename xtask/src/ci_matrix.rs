@@ -28,12 +28,15 @@ pub(crate) struct Options {
     /// Print the rows of the kernel job, those of `kiln matrix` for each example, as the workflow takes them
     #[arg(long, conflicts_with_all = ["jobs", "list"])]
     github: bool,
+    /// With --github: those of this backend alone, for a machine that has its compilers
+    #[arg(long, requires = "github", value_name = "NAME")]
+    backend: Option<String>,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
     if options.github {
-        println!("{}", kernel_rows(workspace)?);
+        println!("{}", kernel_rows(workspace, options.backend.as_deref())?);
         return Ok(ExitCode::SUCCESS);
     }
     let workflow = Workflow::read(&workspace.root.join(".github/workflows/ci.yml"))?;
@@ -187,8 +190,8 @@ fn label(job: &str, row: &Value) -> String {
     [&[job], values.as_slice()].concat().join(" ")
 }
 
-/// One GitHub matrix with the rows of all examples, each with the example's name.
-fn kernel_rows(workspace: &Workspace) -> anyhow::Result<Value> {
+/// One GitHub matrix with the rows of all examples, each with the example's name; with those of `backend` alone, if one is named.
+fn kernel_rows(workspace: &Workspace, backend: Option<&str>) -> anyhow::Result<Value> {
     // Standard output is for the rows alone.
     let kiln = Kiln::build_quietly(workspace)?;
     let mut include = Vec::new();
@@ -196,7 +199,11 @@ fn kernel_rows(workspace: &Workspace) -> anyhow::Result<Value> {
         for mut row in kiln.matrix(&project)? {
             // No wheel has the compiler of CUDA 12, and the runners have none either. What stands in for that of oneAPI is of 2025.
             let has_none = |variant: &str| variant.contains("-cu12") || (variant.contains("-xpu") && !variant.contains("-xpu2025"));
-            if row["variant"].as_str().is_some_and(has_none) {
+            let is_left_out = match backend {
+                Some(backend) => row["backend"] != backend,
+                None => row["variant"].as_str().is_some_and(has_none),
+            };
+            if is_left_out {
                 continue;
             }
             row.as_object_mut()

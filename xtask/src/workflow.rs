@@ -206,6 +206,48 @@ jobs:
         assert_eq!(build.rows(&context).unwrap(), [json!({"os": "x"}), json!({"os": "y"})]);
     }
 
+    /// The commands of a script that are ours, each as words behind `kiln` or `xtask`.
+    fn commands<'s>(script: &'s str, start: &str) -> Vec<Vec<&'s str>> {
+        let behind = |line: &'s str| line.split_once(start).map(|(_, rest)| rest.trim_end_matches(')'));
+        script.lines().filter_map(behind).map(|rest| rest.split_whitespace().map(|word| word.trim_matches('"')).collect()).collect()
+    }
+
+    #[test]
+    fn every_workflow_names_commands_that_there_are() {
+        use clap::Parser as _;
+
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let manual = std::fs::read_to_string(root.join("docs/cli.md")).unwrap();
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(root.join(".github/workflows")).unwrap() {
+            let path = entry.unwrap().path();
+            let workflow = Workflow::read(&path).unwrap();
+            let mut found = 0;
+            for step in workflow.jobs.iter().flat_map(|job| &job.steps) {
+                let Action::Run(script) = &step.action else { continue };
+                let row = json!({"matrix": {"example": "relu", "variant": "torch-cpu"}});
+                let script = &expression::expand(script, &row).unwrap();
+                for words in commands(script, "cargo xtask ") {
+                    let parsed = crate::Arguments::try_parse_from(["xtask"].into_iter().chain(words.iter().copied()));
+                    assert!(parsed.is_ok(), "{}: `cargo xtask {}`", path.display(), words.join(" "));
+                    found += 1;
+                }
+                for words in commands(script, "--package kiln -- ") {
+                    let section = manual.split(&format!("## `kiln {}`", words[0])).nth(1).and_then(|rest| rest.split("\n## `").next());
+                    let section = section.unwrap_or_else(|| panic!("{}: there is no `kiln {}`", path.display(), words[0]));
+                    for option in words.iter().filter(|word| word.starts_with("--")) {
+                        assert!(section.contains(*option), "{}: `kiln {}` has no `{option}`", path.display(), words[0]);
+                    }
+                    found += 1;
+                }
+            }
+            assert!(found > 0, "{} runs nothing of ours", path.display());
+            names.push(path.file_stem().unwrap().to_string_lossy().into_owned());
+        }
+        names.sort();
+        assert_eq!(names, ["ci", "cuda", "metal", "npu", "rocm", "xpu"]);
+    }
+
     #[test]
     fn what_is_not_understood_is_an_error() {
         for (good, bad) in [("    needs: plan", "    if: false"), ("fail-fast: false", "x: 1"), ("- run: |", "- shell: sh\n        run: |")]
