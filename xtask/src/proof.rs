@@ -29,7 +29,7 @@ pub(crate) type Proofs = BTreeMap<(String, String), Proof>;
 const RECORDED: [(&str, &str, &str); 3] = [
     ("icpx", "recording-icpx", "crates/kiln/tests/xpu.rs"),
     ("xcrun", "recording-xcrun", "crates/kiln-metal/tests/lines.rs"),
-    ("bisheng", "recording-bisheng", "crates/kiln-npu/tests/lines.rs"),
+    ("bisheng", "recording-bisheng", "crates/kiln/tests/npu.rs"),
 ];
 
 /// Where the table begins and ends in `docs/backends.md`.

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Action, Arg, BackendError, CompileProfile, Component, FlagList, Input, KernelOptions, Lowering, ObjectFile, OutputRef, PathRef, Piece,
-    Program, ResourceClass, RootName, Scope, Step, Weight, shows_arguments, unit_compiler,
+    ResourceClass, RootName, Scope, Step, Weight, depfile_args, shows_arguments, unit_compiler,
 };
 
 use crate::toolkit::NpuToolkit;
 
 const OBJECT: &str = "unit.o";
-const DEPFILE: &str = "unit.d";
 
 /// Expected cost of a unit: the headers of Ascend C, read once for the host and once for the device.
 const WEIGHT: Weight = Weight { cpu_ms: 5_000, memory_mib: 600 };
@@ -34,8 +33,8 @@ impl Unit<'_> {
     pub(crate) fn lower(&self, lowering: &mut Lowering<'_>) -> Result<ObjectFile, BackendError> {
         let toolkit = self.toolkit;
         let own = own_flags(self.component);
-        let program = lowering.program(toolkit.bisheng.as_path(), toolkit.identity.as_str(), self.arguments(lowering, &own));
-        let mut program = Program { depfile: Some(DEPFILE.to_owned()), ..program };
+        let args = self.arguments(lowering, &own);
+        let mut program = lowering.unit_program(toolkit.bisheng.as_path(), toolkit.identity.as_str(), args);
         Arc::make_mut(&mut program.ambient).extend(toolkit.environment.clone());
         let program = unit_compiler(lowering, &[(FlagList::Host, &own)], program)?;
         let step = lowering.graph.add(Step {
@@ -76,7 +75,8 @@ impl Unit<'_> {
             args.extend([of_root(Arg::from("-isystem"), dir), of_root(Arg::from(dir.clone()), dir)]);
         }
         args.extend(own.iter().map(|flag| Arg::from(flag.as_str())));
-        args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())]), Arg::from("-c")]);
+        args.extend(depfile_args());
+        args.push(Arg::from("-c"));
         // Named relative to the project: the compiler writes the name into what it makes.
         args.push(if source.root == lowering.project { Arg::text(format!("./{}", source.path)) } else { Arg::from((*source).clone()) });
         args.extend([Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])]);

@@ -2,12 +2,12 @@
 //!
 //! Where its parts lie is discovery's knowledge. Nothing of it is run to find out what it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln_backend::discover::{Candidate, identity};
-use kiln_backend::{LibraryExports, MajorMinor, NameSet, PathRef, RootBinding, RootKind, RootName, Version, elf};
+use kiln_backend::discover::{Candidate, identity, loaded_beside};
+use kiln_backend::{LibraryExports, MajorMinor, NameSet, PathRef, RootBinding, RootKind, RootName, Version};
 
 /// The variable by which `bisheng` finds the rest of its toolkit.
 const HOME: &str = "ASCEND_HOME_PATH";
@@ -129,19 +129,10 @@ impl NpuToolkit {
     /// When one of them cannot be read.
     pub fn runtime(kit: &Candidate) -> Result<LibraryExports, ToolkitError> {
         let first = kit.part(RUNTIME).unwrap_or(Path::new(RUNTIME));
-        let dir = first.parent().unwrap_or(&kit.root);
-        let (mut open, mut known) = (vec![first.to_owned()], BTreeSet::from([RUNTIME.to_owned()]));
-        let (mut soname, mut names) = (None, Vec::new());
-        while let Some(library) = open.pop() {
-            let dynamic = elf::dynamic_file(&library).map_err(|cause| damaged(kit, &library, cause.to_string()))?;
-            if library == first {
-                soname = dynamic.soname;
-            }
-            names.extend(dynamic.exports.into_iter().map(|export| export.name));
-            let beside = dynamic.needed.into_iter().filter(|needed| known.insert(needed.clone())).map(|needed| dir.join(needed));
-            open.extend(beside.filter(|library| library.is_file()));
-        }
+        let libraries = loaded_beside(first).map_err(|(library, cause)| damaged(kit, &library, cause.to_string()))?;
+        let soname = libraries.first().and_then(|library| library.soname.clone());
         let soname = soname.ok_or_else(|| damaged(kit, first, "it has no SONAME".to_owned()))?;
+        let names = libraries.into_iter().flat_map(|library| library.exports).map(|export| export.name);
         Ok(LibraryExports { soname, names: Arc::new(NameSet::exact(names)) })
     }
 

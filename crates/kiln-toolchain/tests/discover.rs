@@ -251,6 +251,15 @@ fn one_api_cann_and_metal() {
     taken 8.1 at @/home/Ascend/ascend-toolkit/latest by its usual place
     only on macos
     ");
+    // Since 8.5 the compiler lies below the directory of the processor, which the variable may name itself.
+    let files = ["ccec_compiler/bin/bisheng", "include/acl/acl.h", "lib64/libascendcl.so"];
+    machine.files("opt/cann/x86_64-linux", &files).file("opt/cann/x86_64-linux/ascend_toolkit_install.info", "version=8.5.0\n");
+    machine.link("opt/cann/lib64", "opt/cann/x86_64-linux/lib64");
+    for named in ["@/opt/cann", "@/opt/cann/x86_64-linux"] {
+        machine.set("ASCEND_HOME_PATH", named);
+        let taken = format!("taken 8.5.0 at {named} by ASCEND_HOME_PATH");
+        assert_eq!(machine.say(KitKind::Cann).lines().next(), Some(taken.as_str()));
+    }
     machine.os = "macos";
     machine.files("Library/Developer/CommandLineTools", &["usr/bin/clang++", "SDKs/MacOSX.sdk/x"]);
     insta::assert_snapshot!(machine.say(KitKind::Metal), @"found ? at @/Library/Developer/CommandLineTools by its usual place, lacks metal metallib");
