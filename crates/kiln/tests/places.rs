@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use support::project::{BINDING, ProjectBuilder, commit_all, usual, write};
