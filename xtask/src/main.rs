@@ -27,10 +27,12 @@ mod python_tests;
 mod readme;
 mod reuse;
 mod setup;
+mod seventh;
 mod stages;
 mod tables;
 mod test;
 mod test_python;
+mod vendors;
 mod workflow;
 mod workspace;
 

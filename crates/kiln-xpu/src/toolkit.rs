@@ -179,9 +179,8 @@ impl XpuToolkit {
     pub fn runtime(kit: &Candidate) -> Result<Vec<LibraryExports>, ToolkitError> {
         let sycl = kit.part("libsycl.so").unwrap_or(Path::new("lib/libsycl.so"));
         let mut runtime = vec![exports(kit, sycl, |_| true)?];
-        let dir = sycl.parent().unwrap_or(Path::new("lib"));
-        for library in OF_COMPILER.map(|name| dir.join(name)).into_iter().filter(|library| library.is_file()) {
-            runtime.push(exports(kit, &library, |name| name.starts_with('_'))?);
+        for library in OF_COMPILER.into_iter().filter_map(|name| kit.part(name)) {
+            runtime.push(exports(kit, library, |name| name.starts_with('_'))?);
         }
         Ok(runtime)
     }
