@@ -39,16 +39,22 @@ const GOMP_NODES: &[&str] = &[
     "OMP_4.5",
 ];
 
-/// What a backend brings: torch's libraries for it, and its runtime as a stem that a number follows.
+/// What a backend brings: torch's libraries for it, its runtime as a stem that a number follows, and what that runtime needs itself.
 struct BackendLibraries {
     torch: &'static [&'static str],
     runtime: &'static str,
+    beside: &'static [&'static str],
 }
 
-const CUDA: BackendLibraries = BackendLibraries { torch: &["libtorch_cuda.so", "libc10_cuda.so"], runtime: "libcudart.so." };
-const ROCM: BackendLibraries = BackendLibraries { torch: &["libtorch_hip.so", "libc10_hip.so"], runtime: "libamdhip64.so." };
-const XPU: BackendLibraries = BackendLibraries { torch: &["libtorch_xpu.so", "libc10_xpu.so"], runtime: "libsycl.so." };
-const CANN: BackendLibraries = BackendLibraries { torch: &["libtorch_npu.so"], runtime: "libascendcl.so" };
+const CUDA: BackendLibraries = BackendLibraries { torch: &["libtorch_cuda.so", "libc10_cuda.so"], runtime: "libcudart.so.", beside: &[] };
+const ROCM: BackendLibraries = BackendLibraries { torch: &["libtorch_hip.so", "libc10_hip.so"], runtime: "libamdhip64.so.", beside: &[] };
+const XPU: BackendLibraries = BackendLibraries {
+    torch: &["libtorch_xpu.so", "libc10_xpu.so"],
+    runtime: "libsycl.so.",
+    // Of Intel's compiler, which calls them by itself.
+    beside: &["libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"],
+};
+const CANN: BackendLibraries = BackendLibraries { torch: &["libtorch_npu.so"], runtime: "libascendcl.so", beside: &[] };
 
 fn of_compute(compute: Compute) -> Option<&'static BackendLibraries> {
     match compute {
@@ -157,9 +163,11 @@ pub(crate) fn may_need_on_macos(name: &str, expected: &Expectation<'_>) -> Resul
 /// The verdict on a library that at most a backend brings.
 fn of_a_backend(soname: &str, expected: &Expectation<'_>) -> Result<(), Refusal> {
     let torch_is_used = expected.framework != Some(Framework::TvmFfi);
-    let owner = [&CUDA, &ROCM, &XPU, &CANN]
-        .into_iter()
-        .find(|backend| (torch_is_used && backend.torch.contains(&soname)) || is_runtime(soname, backend.runtime).is_some());
+    let owner = [&CUDA, &ROCM, &XPU, &CANN].into_iter().find(|backend| {
+        (torch_is_used && backend.torch.contains(&soname))
+            || is_runtime(soname, backend.runtime).is_some()
+            || backend.beside.contains(&soname)
+    });
     let unknown = || {
         refusal(
             format!("the library `{soname}` is not one that users of the extension have"),

@@ -54,7 +54,7 @@ pub fn ask(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Res
 }
 
 /// Asks a program something in an environment of nothing but `ambient`, and gives what it says on both its streams; none when it cannot be
-/// run, fails, takes longer than `limit` or is interrupted.
+/// run, fails, takes longer than `limit`, or `interrupt` ends it.
 pub fn said<S: AsRef<OsStr>>(
     program: &Path,
     question: &[S],

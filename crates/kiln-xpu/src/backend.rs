@@ -136,7 +136,7 @@ impl Backend for XpuBackend {
             known: vec![torch_interface()],
             ..TorchPart::default()
         };
-        FrameworkPart { define: "XPU_KERNEL", torch, runtime: vec![self.toolkit.sycl.clone()], link: self.link() }
+        FrameworkPart { define: "XPU_KERNEL", torch, runtime: self.toolkit.runtime.clone(), link: self.link() }
     }
 
     fn record(&self) -> Option<ToolkitRecord> {

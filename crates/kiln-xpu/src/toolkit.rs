@@ -23,8 +23,8 @@ pub struct XpuToolkit {
     pub root: RootName,
     /// Where that root lies, and how its files count.
     pub binding: RootBinding,
-    /// The runtime.
-    pub sycl: LibraryExports,
+    /// The runtime, and the libraries that the compiler calls by itself.
+    pub runtime: Vec<LibraryExports>,
     /// The compiler that makes code ahead of time, if it is there.
     pub ocloc: Option<PathBuf>,
     /// oneDNN, if it is there.
@@ -91,6 +91,17 @@ impl ToolkitError {
     }
 }
 
+/// Libraries that Intel's compiler calls by itself: for copies of memory, mathematics, random numbers, and vectors.
+const OF_COMPILER: [&str; 4] = ["libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"];
+
+/// Those of the names that a library of an installation offers that count.
+fn exports(kit: &Candidate, library: &Path, counts: impl Fn(&str) -> bool) -> Result<LibraryExports, ToolkitError> {
+    let dynamic = elf::dynamic_file(library).map_err(|cause| damaged(kit, library, cause.to_string()))?;
+    let soname = dynamic.soname.ok_or_else(|| damaged(kit, library, "it has no SONAME".to_owned()))?;
+    let names = NameSet::exact(dynamic.exports.into_iter().map(|export| export.name).filter(|name| counts(name)));
+    Ok(LibraryExports { soname, names: Arc::new(names) })
+}
+
 fn damaged(kit: &Candidate, file: &Path, reason: String) -> ToolkitError {
     let file = file.strip_prefix(&kit.root).unwrap_or(file).display().to_string();
     ToolkitError::Damaged { dir: kit.root.clone(), file, reason }
@@ -138,7 +149,7 @@ impl XpuToolkit {
             compiler,
             root,
             binding: RootBinding { dir: kit.root.clone(), kind: RootKind::Mutable },
-            sycl: Self::runtime(kit)?,
+            runtime: Self::runtime(kit)?,
             ocloc: kit.part("ocloc").map(Path::to_owned),
             dnnl: Dnnl::of(kit),
         })
@@ -160,16 +171,18 @@ impl XpuToolkit {
         }
     }
 
-    /// The runtime of an installation.
+    /// The runtime of an installation, and the libraries that its compiler calls by itself: it turns copies of memory and mathematical
+    /// functions into calls of them, which names that begin with `_` are for. The runtime needs them too, so that they are where it is.
     ///
     /// # Errors
-    /// When its library is missing or cannot be read.
-    pub fn runtime(kit: &Candidate) -> Result<LibraryExports, ToolkitError> {
-        let library = kit.part("libsycl.so").unwrap_or(Path::new("lib/libsycl.so"));
-        let dynamic = elf::dynamic_file(library).map_err(|cause| damaged(kit, library, cause.to_string()))?;
-        let soname = dynamic.soname.ok_or_else(|| damaged(kit, library, "it has no SONAME".to_owned()))?;
-        let names = NameSet::exact(dynamic.exports.into_iter().map(|export| export.name));
-        Ok(LibraryExports { soname, names: Arc::new(names) })
+    /// When the runtime is missing, or one of them cannot be read.
+    pub fn runtime(kit: &Candidate) -> Result<Vec<LibraryExports>, ToolkitError> {
+        let sycl = kit.part("libsycl.so").unwrap_or(Path::new("lib/libsycl.so"));
+        let mut runtime = vec![exports(kit, sycl, |_| true)?];
+        for library in OF_COMPILER.into_iter().filter_map(|name| kit.part(name)) {
+            runtime.push(exports(kit, library, |name| name.starts_with('_'))?);
+        }
+        Ok(runtime)
     }
 
     /// Major and minor.

@@ -62,7 +62,7 @@ impl Toolkits for XpuToolkits {
     /// Torch's C interface, and the runtimes of this machine's compilers.
     fn known_exports(&self, environment: &BTreeMap<String, String>) -> Vec<LibraryExports> {
         let kits = XpuToolkit::find(environment).candidates;
-        kits.iter().filter_map(|kit| XpuToolkit::runtime(kit).ok()).chain([torch_interface()]).collect()
+        kits.iter().filter_map(|kit| XpuToolkit::runtime(kit).ok()).flatten().chain([torch_interface()]).collect()
     }
 }
 

@@ -41,7 +41,7 @@ fn toolkit(release: &str) -> XpuToolkit {
         compiler,
         root: RootName::new("oneapi"),
         binding: RootBinding { dir: PathBuf::from("/oneapi"), kind: RootKind::Mutable },
-        sycl: LibraryExports { soname: "libsycl.so.8".to_owned(), names: Arc::new(NameSet::default()) },
+        runtime: vec![LibraryExports { soname: "libsycl.so.8".to_owned(), names: Arc::new(NameSet::default()) }],
         ocloc: Some(PathBuf::from("/ocloc/bin/ocloc")),
         dnnl: None,
     }

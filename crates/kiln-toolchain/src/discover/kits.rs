@@ -238,6 +238,11 @@ const ONE_API: Table = Table {
         extra("clang++", Need::OneApi, &["bin/compiler/clang++", "bin/compiler/clang", "linux/bin-llvm/clang++"]),
         extra("llvm-spirv", Need::OneApi, &["bin/compiler/llvm-spirv", "linux/bin-llvm/llvm-spirv"]),
         extra("sycl-post-link", Need::OneApi, &["bin/compiler/sycl-post-link", "linux/bin-llvm/sycl-post-link"]),
+        // What the compiler calls by itself.
+        extra("libintlc.so.5", Need::OneApi, &["lib/libintlc.so.5", "linux/lib/libintlc.so.5"]),
+        extra("libimf.so", Need::OneApi, &["lib/libimf.so", "linux/lib/libimf.so"]),
+        extra("libirng.so", Need::OneApi, &["lib/libirng.so", "linux/lib/libirng.so"]),
+        extra("libsvml.so", Need::OneApi, &["lib/libsvml.so", "linux/lib/libsvml.so"]),
         extra("ocloc", Need::OneApi, &["bin/ocloc", "../../ocloc/latest/bin/ocloc"]),
         extra("dnnl.hpp", Need::OneApi, &["include/dnnl.hpp", "../../dnnl/latest/include/dnnl.hpp"]),
         extra("libdnnl.a", Need::OneApi, &["lib/libdnnl.a", "../../dnnl/latest/lib/libdnnl.a"]),

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use kiln_object::elf::{Machine, SymbolKind};
+use kiln_object::stub::{Stub, Symbol};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::support::read_only::{ReadOnly, bound_by_modes};
@@ -156,4 +158,31 @@ fn odd_places_of_the_toolkit_and_the_project() {
     for place in ["one API", "kernels, "] {
         assert!(!made.windows(place.len()).any(|window| window == place.as_bytes()), "{place}");
     }
+}
+
+/// icpx turns copies of memory into calls of a library of its own. What it calls is linked as that library, which users of torch for XPU
+/// have; what it also has of the C library is left to that.
+#[test]
+fn what_the_compiler_calls_by_itself_is_linked() {
+    let recorded = Recorded::new("2025.3");
+    let library = recorded.kit.join("lib/libintlc.so.5");
+    let names = ["_intel_fast_memcpy", "memcpy"].map(|name| Symbol::plain(name, SymbolKind::Function));
+    fs::write(&library, Stub::new("libintlc.so.5", Machine::X86_64, names.to_vec()).write().unwrap()).unwrap();
+    let dir = recorded.project("");
+    let source = "extern \"C\" void *_intel_fast_memcpy(void *, const void *, unsigned long);\n\
+                  extern \"C\" void *memcpy(void *, const void *, unsigned long);\n\
+                  int tiny_k(int x) { volatile unsigned long size = 4; int y, z; _intel_fast_memcpy(&y, &x, size); memcpy(&z, &y, size); return z; }\n";
+    fs::write(dir.join("k.cpp"), format!("{source}{}", support::project::kept("tiny_k(1)"))).unwrap();
+    recorded.build(&dir, &["--backend", "xpu"]);
+    let extension = tree::extensions(&dir.join("build")).remove(0);
+    let dynamic = kiln_object::elf::dynamic_file(&extension).unwrap();
+    assert!(dynamic.needed.contains(&"libintlc.so.5".to_owned()), "{:?}", dynamic.needed);
+    let copies = dynamic.imports.iter().find(|import| import.name == "memcpy").unwrap();
+    assert!(copies.version.is_some(), "it is not the C library's: {copies:?}");
+    let run = recorded.run(&dir, &["check", "build"]);
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+
+    fs::remove_file(library).unwrap();
+    let run = recorded.run(&dir, &["build", "--backend", "xpu"]);
+    assert!(run.code == Some(1) && run.stderr.contains("undefined symbol `_intel_fast_memcpy`"), "{}", run.stderr);
 }
