@@ -23,4 +23,11 @@ TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, CUDA, ops) {
 }
 #endif
 
+#if defined(METAL_KERNEL)
+TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, MPS, ops) {
+  ops.impl("relu", &relu);
+  ops.impl("relu_backward", &relu_backward);
+}
+#endif
+
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)
