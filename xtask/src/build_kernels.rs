@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::calls;
 use crate::kiln::{Kiln, Variant};
 use crate::process;
+use crate::proof::{self, Proof, Proofs};
 use crate::prove::{self, Case};
 use crate::setup;
 use crate::setup::sycl::sycl;
@@ -32,6 +33,9 @@ pub(crate) struct Options {
     /// Host C++ compiler
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) cxx: Option<PathBuf>,
+    /// Write what was seen to `docs/proof.json`, instead of comparing it with that
+    #[arg(long)]
+    pub(crate) update: bool,
 }
 
 /// How far a variant is proven, in order.
@@ -53,11 +57,16 @@ const COLUMNS: [(Stage, &str); 5] =
 const LEGEND: &str = "\
     planned: the matrix has this variant       compiled, linked: `kiln build` did so, and its checks passed
     loaded: the unchanged `kernels` package imported it    ran: its example gave the right numbers
-    at the end of a line: the torch or tvm-ffi releases in which that was seen
+    by: the tools that made it    at the end of a line: the torch or tvm-ffi releases in which that was seen
     yes: seen now      NO: should have been seen here and was not
     -: not to be had here (no such device, or no such torch), or nothing to do (Python is not compiled)";
 
 impl Stage {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        COLUMNS.iter().find(|(stage, _)| *stage == self).map_or("nothing", |(_, name)| name)
+    }
+
     /// The stage of this name.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         COLUMNS.iter().find(|(_, column)| *column == name).map(|(stage, _)| *stage)
@@ -70,6 +79,8 @@ struct Row {
     variant: Variant,
     reached: Stage,
     note: String,
+    /// The tools that made it.
+    by: String,
 }
 
 /// Runs the subcommand.
@@ -123,7 +134,33 @@ pub(crate) fn build_and_prove(workspace: &Workspace, kiln: &Kiln, pythons: &[Tes
     prove_all(workspace, kiln, pythons, &mut rows)?;
     print_table(&rows);
     let failed = rows.iter().filter(|row| row.reached < provable(&row.variant)).count();
+    compare(workspace, &rows, options)?;
     Ok(Counts { passed: rows.len() - failed, failed })
+}
+
+/// Holds what was seen to `docs/proof.json`, or writes it there.
+fn compare(workspace: &Workspace, rows: &[Row], options: &Options) -> anyhow::Result<()> {
+    let of = |row: &Row| {
+        let key = (workspace::file_name(&row.case.project), row.variant.name.clone());
+        (key, Proof { stage: row.reached, by: row.by.clone() })
+    };
+    let seen: Proofs = rows.iter().map(of).collect();
+    let all = options.examples.is_empty() && options.variants.is_empty();
+    if options.update {
+        return proof::update(workspace, &seen, all);
+    }
+    // Another compiler than the usual one proves something else.
+    if options.cxx.is_some() || !options.variants.is_empty() {
+        return Ok(());
+    }
+    let differences = proof::differences(&proof::read(workspace)?, &seen, all);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    for difference in &differences {
+        println!("{difference}");
+    }
+    bail!("docs/proof.json is not what was seen: after a look, `cargo xtask build-kernels --update` and `cargo xtask docs` write it")
 }
 
 /// Builds the variants of an example that belong here, and gives for each how far `kiln` got.
@@ -165,13 +202,17 @@ fn build(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], project: &P
     for variant in variants {
         // After a failure each is asked for by itself: the record would still tell of an earlier build.
         let failure = if all { None } else { Some(run(std::slice::from_ref(&variant))?).filter(|one| !one.success) };
-        let (reached, note) = match failure {
-            Some(_) => (Stage::Planned, "its build failed".to_owned()),
-            None => (recorded(project, &variant.name)?, String::new()),
+        let (reached, note, by) = match failure {
+            Some(_) => (Stage::Planned, "its build failed".to_owned(), String::new()),
+            None => {
+                let record = recorded(project, &variant.name)?;
+                let by = proof::tools(&record, &variant.backend);
+                (stage_of(&record).with_context(|| format!("the record has no stage for `{}`", variant.name))?, String::new(), by)
+            }
         };
         let runs = provable(&variant) == Stage::Ran;
         let case = Case { project: project.to_owned(), variant: variant.name.clone(), backend: variant.backend.clone(), runs };
-        rows.push(Row { case, variant, reached, note });
+        rows.push(Row { case, variant, reached, note, by });
     }
     Ok(rows)
 }
@@ -210,9 +251,6 @@ fn prove_all(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], rows: &
             row.reached = least;
             let say = |(name, stage): &(String, Stage)| if *stage >= provable(&row.variant) { name.clone() } else { format!("not {name}") };
             row.note = seen.iter().map(say).collect::<Vec<_>>().join("; ");
-            if row.variant.backend == "xpu" {
-                row.note.push_str("; compiled by sycl-shim, on the processor");
-            }
         } else if row.reached >= Stage::Linked {
             row.note = if provable(&row.variant) < Stage::Loaded { "no such device here" } else { "no such Python here" }.to_owned();
         }
@@ -247,24 +285,29 @@ fn provable(variant: &Variant) -> Stage {
     }
 }
 
-/// How far the build record says that a variant got.
-fn recorded(project: &Path, variant: &str) -> anyhow::Result<Stage> {
+/// What the build record says of a variant.
+fn recorded(project: &Path, variant: &str) -> anyhow::Result<Value> {
     let path = project.join("build/kiln-build.json");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let record: Value = serde_json::from_str(&text).with_context(|| format!("`{}` is no JSON", path.display()))?;
-    let stage = record["variants"][variant]["proven"]["stage"].as_str().and_then(Stage::parse);
-    stage.with_context(|| format!("`{}` has no stage for `{variant}`", path.display()))
+    Ok(record["variants"][variant].clone())
+}
+
+/// How far the build record says that a variant got.
+fn stage_of(record: &Value) -> Option<Stage> {
+    record["proven"]["stage"].as_str().and_then(Stage::parse)
 }
 
 fn print_table(rows: &[Row]) {
     let wide = |text: &dyn Fn(&Row) -> usize, title: usize| rows.iter().map(text).max().unwrap_or(0).max(title);
     let example = |row: &Row| workspace::file_name(&row.case.project);
     let (first, second) = (wide(&|row| example(row).len(), 7), wide(&|row| row.variant.name.len(), 7));
+    let third = wide(&|row| row.by.len(), 2);
     print!("\n{:first$}  {:second$}", "example", "variant");
     for (_, column) in COLUMNS {
         print!("  {column}");
     }
-    println!();
+    println!("  by");
     for row in rows {
         print!("{:first$}  {:second$}", example(row), row.variant.name);
         for (stage, column) in COLUMNS {
@@ -277,7 +320,7 @@ fn print_table(rows: &[Row]) {
             };
             print!("  {cell:width$}", width = column.len());
         }
-        println!("  {}", row.note);
+        println!("  {:third$}  {}", row.by, row.note);
     }
     println!("\n{LEGEND}\n");
 }

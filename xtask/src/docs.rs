@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 
 use crate::kiln::Kiln;
 use crate::process;
+use crate::proof;
 use crate::stages::Counts;
 use crate::workspace::Workspace;
 
@@ -38,12 +39,13 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
 }
 
 /// Every page with its text.
-fn pages(workspace: &Workspace, kiln: &Kiln) -> anyhow::Result<[(PathBuf, String); 3]> {
+fn pages(workspace: &Workspace, kiln: &Kiln) -> anyhow::Result<[(PathBuf, String); 4]> {
     let page = |name: &str| workspace.root.join("docs").join(name);
     Ok([
         (page("cli.md"), command_line(kiln)?),
         (page("build-toml.md"), kiln_format::build::reference_page()),
         (page("build.schema.json"), kiln_format::build::json_schema()),
+        proof::page(workspace)?,
     ])
 }
 

@@ -18,6 +18,7 @@ use crate::pinned;
 use crate::process;
 use crate::python_tests;
 use crate::setup;
+use crate::seventh;
 use crate::stages::{Counts, Stages};
 use crate::test::{cargo, cargo_tests};
 use crate::test_python::{TestPython, is_for_tvm_ffi};
@@ -44,6 +45,7 @@ pub(crate) fn run(workspace: &Workspace, stages: &mut Stages, restart: bool, onl
         let mut test = cargo(workspace);
         cargo_tests(test.env("KILN_TEST_WHOLE", "1").args(["test", "--locked", "--release", "--package", "kiln-graph"]))
     });
+    progress.stage(stages, "a seventh backend", || seventh::check(workspace));
     progress.stage(stages, "fuzzing", || fuzz(workspace));
     // The pins only: `catalog --check --full` reads every wheel whole, which tells of the registry and not of these sources.
     progress.stage(stages, "catalog", || catalog::check(workspace, false));

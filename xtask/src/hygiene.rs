@@ -4,6 +4,7 @@
 //!   that they stand nowhere here either.
 //! * Library crates neither print nor read the environment.
 //! * No test is switched off.
+//! * The crates of vendors keep to what `vendors` says, and one more vendor is added in the places that `seventh` says.
 //! * Examples never include `Python.h`, and workflows use actions by commit or by a released version that is explained.
 
 use std::path::Path;
@@ -13,7 +14,9 @@ use anyhow::{Context as _, bail};
 
 use crate::process;
 use crate::python::Python;
+use crate::seventh;
 use crate::stages::Counts;
+use crate::vendors;
 use crate::workspace::Workspace;
 
 /// A rule that was broken, and where.
@@ -34,6 +37,7 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<ExitCode> {
 pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Counts> {
     let hosts = registry_hosts()?;
     let rules = rules(&hosts);
+    let vendors = vendors::crates(&workspace.root)?;
     let mut findings = Vec::new();
     let mut files = 0;
     for name in workspace.tracked_files()? {
@@ -47,6 +51,11 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Counts> {
                 }
             }
         }
+        if vendors::is_source(&vendors, &name) {
+            let lines = text.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
+            let faults = lines.filter_map(|(index, line)| Some((index + 1, vendors::fault(line)?)));
+            findings.extend(faults.map(|(line, rule)| Finding { file: name.clone(), line, rule }));
+        }
     }
     if files == 0 {
         bail!("no tracked file could be read");
@@ -54,8 +63,15 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Counts> {
     for finding in &findings {
         println!("{}:{}: {}", finding.file, finding.line, finding.rule);
     }
-    println!("{} rules over {files} files", rules.len());
-    Ok(Counts { passed: rules.len(), failed: findings.len() })
+    let mut more = vendors::imports(workspace, &vendors)?;
+    more.extend(seventh::check_places(workspace).err().map(|error| format!("{error:#}")));
+    for fault in &more {
+        println!("{fault}");
+    }
+    // Those of the crates of vendors: processes, depfiles, paths, imports, places.
+    let count = rules.len() + 5;
+    println!("{count} rules over {files} files, {} crates of vendors", vendors.len());
+    Ok(Counts { passed: count, failed: findings.len() + more.len() })
 }
 
 struct Rule<'a> {

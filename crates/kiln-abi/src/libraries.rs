@@ -52,11 +52,11 @@ const CANN: BackendLibraries = BackendLibraries { torch: &["libtorch_npu.so"], r
 
 fn of_compute(compute: Compute) -> Option<&'static BackendLibraries> {
     match compute {
-        Compute::Cpu | Compute::Metal | Compute::Neuron | Compute::Tpu => None,
         Compute::Cuda(_) => Some(&CUDA),
         Compute::Rocm(_) => Some(&ROCM),
         Compute::Xpu(_) => Some(&XPU),
         Compute::Cann(_) => Some(&CANN),
+        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kiln_format::BackendName;
 use kiln_format::build::KernelOptions;
-use kiln_graph::{Args, Graph, PathRef, Program, RootName, StepId};
+use kiln_graph::{Arg, Args, Graph, PathRef, Piece, Program, RootName, StepId};
 use kiln_object::elf::Machine;
 use kiln_toolchain::floor::FloorLink;
 use kiln_toolchain::host::HostCompiler;
@@ -112,6 +112,9 @@ impl Component {
     }
 }
 
+/// Name of the depfile of a unit in its step's output directory.
+pub(crate) const DEPFILE: &str = "unit.d";
+
 /// What lowering works on: the graph that receives steps, and the compilers that the steps run.
 #[derive(Debug)]
 pub struct Lowering<'a> {
@@ -155,6 +158,16 @@ impl Lowering<'_> {
             then: Vec::new(),
         }
     }
+
+    /// A run of a compiler that is given [`depfile_args`] among its arguments: what it reads counts.
+    pub fn unit_program(&self, path: impl Into<Arc<Path>>, tool: impl Into<Arc<str>>, args: impl Into<Args>) -> Program {
+        Program { depfile: Some(DEPFILE.to_owned()), ..self.program(path, tool, args) }
+    }
+}
+
+/// The arguments with which a compiler writes the names of what it reads into the depfile of [`Lowering::unit_program`].
+pub fn depfile_args() -> [Arg; 3] {
+    [Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]
 }
 
 /// A step that compiles a unit together with others.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kiln_graph::{Action, Arg, Args, OutputRef, PathRef, Piece, Program, ResourceClass, RootName, Scope, Step, StepId, Weight};
 use kiln_toolchain::host::{Family, HostCompiler};
 
-use crate::backend::{Component, Lowering};
+use crate::backend::{Component, DEPFILE, Lowering, depfile_args};
 use crate::error::BackendError;
 use crate::flags::{FlagList, machine_flag};
 use crate::source::Language;
@@ -81,8 +81,6 @@ impl UnitSource {
 /// Name of the object in its step's output directory. The directory is named by the step's digest, so that equal base
 /// names in two folders cannot meet.
 const OBJECT: &str = "unit.o";
-/// Name of the depfile beside it.
-const DEPFILE: &str = "unit.d";
 
 /// Expected cost of a unit that includes no framework header.
 const PLAIN_UNIT: Weight = Weight { cpu_ms: 500, memory_mib: 200 };
@@ -182,7 +180,8 @@ impl Alike {
             args.extend([of_root(Arg::from("-isystem")), of_root(Arg::from(dir.clone()))]);
         }
         args.extend(flags.iter().map(|flag| Arg::from(flag.as_str())));
-        args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())]), Arg::from("-c")]);
+        args.extend(depfile_args());
+        args.push(Arg::from("-c"));
         let after = [Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])].into();
         let mut program = Program { depfile: Some(DEPFILE.to_owned()), ..host_program(lowering, common_args(lowering.host)) };
         Arc::make_mut(&mut program.env).extend(profile.env.iter().map(|(name, value)| (name.clone(), Arg::from(value.as_str()))));

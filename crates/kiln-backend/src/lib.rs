@@ -21,7 +21,9 @@ mod toolkits;
 mod torch;
 mod tvm_ffi;
 
-pub use backend::{Architectures, Backend, Component, FrameworkPart, LinkPart, Lowering, TorchPart, UnitPart, WrongCode, with_stand_ins};
+pub use backend::{
+    Architectures, Backend, Component, FrameworkPart, LinkPart, Lowering, TorchPart, UnitPart, WrongCode, depfile_args, with_stand_ins,
+};
 pub use compile::{CompileProfile, HostUnits, ObjectFile, UnitSource, shows_arguments, unit_compiler};
 pub use error::BackendError;
 pub use flags::{FlagFault, FlagList, FlagRemark, audit_flags, user_cxx_level};
@@ -39,13 +41,17 @@ pub use kiln_object::elf::Machine;
 pub use kiln_object::{Error as ObjectError, archive, elf, fatbin, macho, offload};
 pub use kiln_toolchain::discover;
 pub use kiln_toolchain::host::{Family, HostCompiler, HostError, HostRuntime, RuntimeFile};
+pub use kiln_toolchain::process::said;
 #[cfg(feature = "wheels")]
 pub use kiln_toolchain::{
     Availability, Catalog, CudaToolkit as CatalogToolkit, CudaUse, Error as FetchError, Members, Network, Part, ProvisionOptions,
     Provisioner, RetryPolicy,
 };
-pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor, process, write_whole};
+pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor, keep, kept};
 pub use source::{Language, SourceKind, classify_source};
-pub use toolkits::{Ask, CompilerAt, FoundIn, FoundToolkit, ProvideError, Sources, ToolkitRecord, Toolkits, TorchWanted, Wanted, also};
+pub use toolkits::{
+    Ask, CSRC, CompilerAt, FoundIn, FoundToolkit, PROJECT, ProvideError, SettingKey, Sources, ToolkitRecord, Toolkits, TorchWanted, Wanted,
+    also,
+};
 pub use torch::TorchFramework;
 pub use tvm_ffi::TvmFfiFramework;

@@ -144,7 +144,7 @@ impl Backend for CudaBackend {
     }
 
     fn preloads(&self) -> Vec<PathBuf> {
-        vec![self.toolkit.runtime_dir().join(&self.toolkit.cudart.soname)]
+        vec![self.toolkit.binding.file(&format!("{}/{}", self.toolkit.library_dir.path, self.toolkit.cudart.soname))]
     }
 
     fn takes(&self, component: &Component) -> bool {

@@ -44,7 +44,7 @@ impl Vendor for Cuda {
         let arch = arch_request(request.device)?;
         let release = request.device.release.as_deref().map(release_of).transpose()?;
         let (toolkit, held) = match &request.device.toolkit {
-            Some(dir) => (of_machine(request, Some(&cargo.package().join(dir)), release)?, None),
+            Some(dir) => (of_machine(request, Some(&cargo.in_package(dir)), release)?, None),
             None => unnamed(request, release)?,
         };
         let flags = request.device.flags.iter().map(|flag| Spanned::new(flag.clone(), Span::new(0, 0))).collect();

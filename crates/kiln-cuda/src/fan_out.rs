@@ -19,13 +19,12 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Action, Arg, BackendError, Builtin, BuiltinError, Call, FlagList, Input, Lowering, Machine, ObjectFile, OutputRef, PathRef, Piece,
-    Program, ResourceClass, Scope, Step, StepId, UnitPart, Weight, elf, shows_arguments, unit_compiler, write_file,
+    Program, ResourceClass, Scope, Step, StepId, UnitPart, Weight, depfile_args, elf, shows_arguments, unit_compiler, write_file,
 };
 
 use crate::dry_run::{File, NAME, PIECE, Parts, SOURCE, TOOLKIT, Word, program};
 use crate::lower::{Unit, host_file, own_flags};
 
-const DEPFILE: &str = "unit.d";
 const PREPROCESSED: &str = "unit.ii";
 const HOST_CODE: &str = "unit.cudafe1.cpp";
 const MODULE_ID: &str = "unit.module_id";
@@ -69,7 +68,7 @@ impl Fan<'_, '_> {
         for at in 0..self.parts.passes.len() {
             images.push(self.device(lowering, at, &split)?);
         }
-        let fatbin = self.join(lowering, &images)?;
+        let fatbin = self.joined(lowering, &images)?;
         let stub = images.last().map(|step| OutputRef { step: step.clone(), name: self.parts.stub_name.clone() });
         let includes = self.includes(lowering, stub)?;
         let host = self.host(lowering, &split, &includes)?;
@@ -127,7 +126,7 @@ impl Fan<'_, '_> {
     }
 
     /// The object with all device code.
-    fn join(&self, lowering: &mut Lowering<'_>, images: &[StepId]) -> Result<StepId, BackendError> {
+    fn joined(&self, lowering: &mut Lowering<'_>, images: &[StepId]) -> Result<StepId, BackendError> {
         let image = |at: usize, name: String| images.get(at).map(|step| Arg::from(OutputRef { step: step.clone(), name }));
         let own = |file: &File| match file {
             File::Fatbin => Some(Arg(vec![Piece::Own(FATBIN.to_owned())])),
@@ -192,9 +191,8 @@ impl Fan<'_, '_> {
     /// A run of the host compiler, with a depfile.
     fn host_program(&self, lowering: &Lowering<'_>, words: &[Word], own: &dyn Fn(&File) -> Option<Arg>) -> Result<Program, BackendError> {
         let mut args = self.scoped(words, own);
-        args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
-        let program = lowering.program(host_file(lowering), lowering.host.identity.as_str(), args);
-        let program = Program { depfile: Some(DEPFILE.to_owned()), ..program };
+        args.extend(depfile_args());
+        let program = lowering.unit_program(host_file(lowering), lowering.host.identity.as_str(), args);
         unit_compiler(lowering, &[(FlagList::Nvcc, &own_flags(self.unit))], program)
     }
 
@@ -367,7 +365,7 @@ fn copy(name: &str) -> Builtin {
         run: Arc::new(move |context| {
             let failed = |cause: std::io::Error| BuiltinError::new("work-directory", format!("cannot copy `{name}`: {cause}"));
             for input in context.inputs {
-                std::fs::copy(input, context.out_dir.join(&name)).map_err(failed)?;
+                context.copy(input, &name).map_err(failed)?;
             }
             Ok(())
         }),
@@ -388,7 +386,7 @@ fn fatbin_object(machine: Machine, symbol: &str) -> Builtin {
                 bytes = std::fs::read(input).map_err(|cause| failed("read a fatbin", &cause))?;
             }
             let object = elf::data_object(machine, SECTION, &symbol, &bytes).map_err(|cause| failed("write a fatbin", &cause))?;
-            std::fs::write(context.out_dir.join(FATBIN_OBJECT), object).map_err(|cause| failed("write a fatbin", &cause))
+            context.write(FATBIN_OBJECT, object).map_err(|cause| failed("write a fatbin", &cause))
         }),
     }
 }

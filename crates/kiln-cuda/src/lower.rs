@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Action, Arg, BackendError, CompileProfile, Component, CudaCapability, CudaSuffix, FlagList, Input, KernelOptions, Lowering, MajorMinor,
-    ObjectFile, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, generate, unit_compiler,
+    ObjectFile, OutputRef, PathRef, Piece, Program, ResourceClass, RootBinding, RootKind, RootName, Step, Weight, depfile_args, generate,
+    unit_compiler,
 };
 
 use crate::dry_run::{Answer, Asked, DryRuns, NAME, PIECE, has_placeholder};
@@ -22,7 +23,6 @@ use crate::toolkit::{CudaToolkit, Origin};
 
 /// What one call of nvcc makes.
 const OBJECT: &str = "unit.o";
-const DEPFILE: &str = "unit.d";
 const DEVICE_LINK: &str = "device_link.o";
 
 /// What every call has. Names of temporary files end up in objects, and those beside the object hold no process id.
@@ -97,10 +97,10 @@ fn compile_plainly(lowering: &mut Lowering<'_>, unit: &Unit<'_>, named: [Arg; 2]
     let mut args = vec![Arg::from("-ccbin"), host_path(lowering)?];
     args.extend(arguments(lowering, unit, &unit_name(&lowering.project, source)));
     args.extend(named);
-    args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
+    args.extend(depfile_args());
     args.extend([Arg::from("-c"), source_arg(&lowering.project, source), Arg::from("-o"), Arg(vec![Piece::Own(OBJECT.to_owned())])]);
-    let program =
-        unit_compiler(lowering, &[(FlagList::Nvcc, &own_flags(unit))], program(lowering, toolkit, args, Some(DEPFILE.to_owned())))?;
+    let program = lowering.unit_program(toolkit.nvcc.as_path(), tool(lowering, toolkit), args);
+    let program = unit_compiler(lowering, &[(FlagList::Nvcc, &own_flags(unit))], program)?;
     let step = lowering.graph.add(Step {
         verb: "Compiling",
         label: source.path.clone(),
@@ -241,7 +241,7 @@ pub(crate) fn device_link(
     let step = lowering.graph.add(Step {
         verb: "Linking",
         label: label.clone(),
-        action: Action::Run(Program { ambient: directories, ..program(lowering, toolkit, args, None) }),
+        action: Action::Run(Program { ambient: directories, ..lowering.program(toolkit.nvcc.as_path(), tool(lowering, toolkit), args) }),
         inputs: Vec::new(),
         outputs: vec![DEVICE_LINK.to_owned()],
         weight: PLAIN,
@@ -311,9 +311,9 @@ fn host_flags(lowering: &Lowering<'_>, profile: &CompileProfile, toolkit: &CudaT
     args
 }
 
-fn program(lowering: &Lowering<'_>, toolkit: &CudaToolkit, args: Vec<Arg>, depfile: Option<String>) -> Program {
-    let tool = blake3::hash(format!("{}\n{}", toolkit.identity, lowering.host.identity).as_bytes()).to_hex().to_string();
-    Program { depfile, ..lowering.program(toolkit.nvcc.as_path(), tool, args) }
+/// What identifies nvcc together with the host compiler that it starts.
+fn tool(lowering: &Lowering<'_>, toolkit: &CudaToolkit) -> String {
+    blake3::hash(format!("{}\n{}", toolkit.identity, lowering.host.identity).as_bytes()).to_hex().to_string()
 }
 
 /// An include directory: relative for one of the project.

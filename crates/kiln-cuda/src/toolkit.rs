@@ -173,17 +173,18 @@ impl CudaToolkit {
     /// The toolkit that will be in `dir` once it is fetched, for plans.
     pub fn planned(dir: &Path, release: MajorMinor, digest: &str) -> Self {
         let root = root_name(release, digest);
+        let binding = RootBinding { dir: dir.to_owned(), kind: RootKind::Immutable { digest: digest.to_owned() } };
         let place = |path: &str| PathRef { root: root.clone(), path: path.to_owned() };
         Self {
             version: Version::from(release),
             origin: Origin::Wheels,
-            nvcc: dir.join("bin/nvcc"),
+            nvcc: binding.file("bin/nvcc"),
             include_dirs: vec![place("include"), place("include/cccl")],
             library_dir: place("lib"),
             cudart: LibraryExports { soname: format!("libcudart.so.{}", release.major), names: Arc::default() },
             limits: HostLimits::default(),
             contradicts_new_libc: false,
-            binding: RootBinding { dir: dir.to_owned(), kind: RootKind::Immutable { digest: digest.to_owned() } },
+            binding,
             root,
             identity: digest.to_owned(),
         }
@@ -191,7 +192,7 @@ impl CudaToolkit {
 
     /// The directory with the runtime's libraries.
     pub fn runtime_dir(&self) -> PathBuf {
-        self.binding.dir.join(&self.library_dir.path)
+        self.binding.file(&self.library_dir.path)
     }
 
     /// Major and minor.
@@ -242,12 +243,13 @@ impl<'a> Kit<'a> {
     }
 
     fn toolkit(&self, origin: Origin, identity: String, kind: RootKind) -> Result<CudaToolkit, ToolkitError> {
-        let include = self.part("cuda_runtime.h")?.parent().unwrap_or(&self.0.root).to_owned();
-        let header = include.join("cuda.h");
+        let beside =
+            |name: &str| self.0.header_beside("cuda_runtime.h", name).ok_or_else(|| self.damaged(Path::new(name), "it is missing"));
+        let header = beside("cuda.h")?;
         let version = version_of(&self.text(&header)?).ok_or_else(|| self.damaged(&header, "it defines no CUDA_VERSION"))?;
         let limits = limits_of(&self.text(self.part("crt/host_config.h")?)?);
         // A toolkit that somebody has mended has another line there. Without the file, nothing is known.
-        let mathematics = std::fs::read_to_string(include.join("crt/math_functions.h")).unwrap_or_default();
+        let mathematics = std::fs::read_to_string(beside("crt/math_functions.h")?).unwrap_or_default();
         let library = self.part("libcudart.so")?;
         let dynamic = elf::dynamic_file(library).map_err(|cause| self.damaged(library, cause))?;
         let soname = dynamic.soname.ok_or_else(|| self.damaged(library, "it has no SONAME"))?;

@@ -53,6 +53,13 @@ pub struct RootBinding {
     pub kind: RootKind,
 }
 
+impl RootBinding {
+    /// Where the file or directory is that lies at `path` below the root.
+    pub fn file(&self, path: &str) -> PathBuf {
+        self.dir.join(path)
+    }
+}
+
 /// A file or directory below a root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathRef {
@@ -237,6 +244,24 @@ pub struct BuiltinContext<'a> {
     pub inputs: &'a [PathBuf],
     /// The directory to write every one of [`Step::outputs`] to.
     pub out_dir: &'a std::path::Path,
+}
+
+impl BuiltinContext<'_> {
+    /// Writes an output.
+    ///
+    /// # Errors
+    /// When that is impossible.
+    pub fn write(&self, output: &str, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
+        std::fs::write(self.out_dir.join(output), bytes)
+    }
+
+    /// Makes an output of the file at `input`.
+    ///
+    /// # Errors
+    /// When that is impossible.
+    pub fn copy(&self, input: &std::path::Path, output: &str) -> std::io::Result<()> {
+        std::fs::copy(input, self.out_dir.join(output)).map(|_| ())
+    }
 }
 
 /// Why a builtin failed.

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
+use kiln_backend::discover::apple::MetalPrograms;
 use kiln_backend::{Component, Family, HostCompiler, HostRuntime, RuntimeFile, macho};
 use kiln_graph::{ActionCache, Config, Event, Executor, Interrupt, WorkDir};
-use kiln_metal::{MetalSettings, MetalToolkit, programs_of};
+use kiln_metal::{MetalSettings, MetalToolkit};
 use kiln_toolchain::Catalog;
 use support::{OPS, Parts, component, settings, torch, version};
 
@@ -100,7 +101,7 @@ impl Project {
         let site = fs::read_dir(python).unwrap().next().unwrap().unwrap().path().join("site-packages");
         let catalog = Catalog::embedded().unwrap();
         let names = catalog.torch(&version("2.13.0"), "darwin-aarch64").unwrap().exports().unwrap();
-        let programs = programs_of(&recorded(&dir.join("developer"))).unwrap();
+        let programs = MetalPrograms::of(&recorded(&dir.join("developer"))).unwrap();
         let compiler = zig(&settings);
         let cache = test_env("zig").join("cache");
         let parts = Parts {
@@ -276,7 +277,7 @@ fn names_that_nothing_offers() {
 #[test]
 fn the_recorder_refuses_what_metal_does_not_have() {
     let dir = tempfile::tempdir().unwrap();
-    let programs = programs_of(&recorded(dir.path())).unwrap();
+    let programs = MetalPrograms::of(&recorded(dir.path())).unwrap();
     let refused = |program: &Path, argv: &[&str]| {
         let output = Command::new(program).args(argv).output().unwrap();
         assert_eq!(output.status.code(), Some(64));

@@ -112,8 +112,7 @@ fn gather(names: &[String]) -> Builtin {
         key: names.join("\n"),
         run: Arc::new(move |context| {
             for (input, name) in context.inputs.iter().zip(&names) {
-                std::fs::copy(input, context.out_dir.join(name))
-                    .map_err(|cause| BuiltinError::new("work-directory", format!("cannot copy `{name}`: {cause}")))?;
+                context.copy(input, name).map_err(|cause| BuiltinError::new("work-directory", format!("cannot copy `{name}`: {cause}")))?;
             }
             Ok(())
         }),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Action, Arg, BackendError, Builtin, BuiltinError, CompileProfile, Component, FlagList, Input, KernelOptions, Lowering, ObjectFile,
-    OutputRef, PathRef, Piece, Program, ResourceClass, Scope, Step, StepId, UnitPart, UnitSource, Weight, offload, shows_arguments,
+    OutputRef, PathRef, Piece, ResourceClass, Scope, Step, StepId, UnitPart, UnitSource, Weight, depfile_args, offload, shows_arguments,
     unit_compiler,
 };
 
@@ -22,7 +22,6 @@ use crate::device_libs::{self, DeviceLibs, layout_flag};
 use crate::toolkit::RocmToolkit;
 
 const OBJECT: &str = "unit.o";
-const DEPFILE: &str = "unit.d";
 const BUNDLE: &str = "unit.hipfb";
 
 /// What every call has.
@@ -114,10 +113,9 @@ impl Unit<'_> {
         output: &str,
         weight: Weight,
     ) -> Result<StepId, BackendError> {
-        args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
+        args.extend(depfile_args());
         args.extend([Arg::from("-c"), self.source_arg(lowering), Arg::from("-o"), Arg(vec![Piece::Own(output.to_owned())])]);
-        let program = lowering.program(self.toolkit.clang.as_path(), self.toolkit.identity.as_str(), args);
-        let program = Program { depfile: Some(DEPFILE.to_owned()), ..program };
+        let program = lowering.unit_program(self.toolkit.clang.as_path(), self.toolkit.identity.as_str(), args);
         let program = unit_compiler(lowering, &[(FlagList::Host, &own_flags(self.component))], program)?;
         Ok(lowering.graph.add(Step {
             verb: "Compiling",
@@ -249,7 +247,7 @@ fn bundle(targets: &[Target]) -> Builtin {
             for (input, target) in context.inputs.iter().zip(&targets) {
                 codes.push((target.clone(), std::fs::read(input).map_err(|cause| failed("read a code object", cause))?));
             }
-            std::fs::write(context.out_dir.join(BUNDLE), offload::bundle(&codes)).map_err(|cause| failed("write a bundle", cause))
+            context.write(BUNDLE, offload::bundle(&codes)).map_err(|cause| failed("write a bundle", cause))
         }),
     }
 }

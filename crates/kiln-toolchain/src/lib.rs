@@ -87,4 +87,4 @@ pub use stand_in::{ComparedHeaders, StandIn};
 pub use store::{Removal, StoreTree};
 pub use terms::Terms;
 pub use toolchain::{CxxLevel, Provider, TorchToolchain, TvmFfiToolchain};
-pub use whole_file::write_whole;
+pub use whole_file::{keep, kept, write_whole};

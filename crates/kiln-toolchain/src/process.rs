@@ -1,7 +1,10 @@
 //! Asking a program something: bounded in time and in how much of its answer is kept, and ended with all that it started.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -50,7 +53,17 @@ pub fn ask(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Res
     ask_for(command, KEPT, limit, interrupt)
 }
 
-/// The same with so many bytes of standard output kept: an answer of that length may have been longer.
+/// Asks a program something in an environment of nothing but `ambient`, and gives what it says on both its streams; none when it cannot be
+/// run, fails, or takes longer than `limit`.
+pub fn said<S: AsRef<OsStr>>(program: &Path, question: &[S], ambient: &BTreeMap<String, PathBuf>, limit: Duration) -> Option<String> {
+    let mut command = Command::new(program);
+    // What is there would be named by its whole path.
+    command.args(question).current_dir("/").env_clear().env("LC_ALL", "C.UTF-8").envs(ambient);
+    let answer = ask(&mut command, limit, &Interrupt::new()).ok().filter(|answer| answer.status.success())?;
+    Some([answer.stdout, answer.stderr].iter().map(|text| String::from_utf8_lossy(text)).collect())
+}
+
+/// As [`ask`], with so many bytes of standard output kept: an answer of that length may have been longer.
 ///
 /// # Errors
 /// As [`ask`].

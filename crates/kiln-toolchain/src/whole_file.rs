@@ -15,3 +15,13 @@ pub fn write_whole(path: &Path, content: &[u8]) -> std::io::Result<()> {
     file.persist(path)?;
     Ok(())
 }
+
+/// The text that is kept under `name` in a directory for such things, if it is there.
+pub fn kept(dir: &Path, name: &str) -> Option<String> {
+    std::fs::read_to_string(dir.join(name)).ok()
+}
+
+/// Keeps a text under `name` in a directory for such things, where that is possible: what is not kept is found out again.
+pub fn keep(dir: &Path, name: &str, text: &str) {
+    let _not_kept = write_whole(&dir.join(name), text.as_bytes());
+}

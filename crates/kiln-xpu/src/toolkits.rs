@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kiln_backend::discover::{Candidate, Distribution, Findings, KitKind};
 use kiln_backend::{
     Backend, BackendName, Build, Compute, Dependency, KernelOptions, LibraryExports, MajorMinor, ProvideError, Sources, Toolkits, Wanted,
-    also, normalize, write_whole,
+    also, keep, kept, normalize,
 };
 
 use crate::backend::{XpuBackend, torch_interface};
@@ -102,8 +102,8 @@ fn release_of(kit: &Candidate, sources: &Sources<'_>) -> Option<MajorMinor> {
 
 /// The extensions of SPIR-V that a compiler uses by default. What it says is kept for as long as it is the same compiler.
 fn kept_extensions(toolkit: &XpuToolkit, sources: &Sources<'_>) -> Result<String, ProvideError> {
-    let kept = sources.cache_dir.join(format!("spirv-extensions-{}.txt", toolkit.compiler.identity));
-    if let Ok(known) = std::fs::read_to_string(&kept) {
+    let name = format!("spirv-extensions-{}.txt", toolkit.compiler.identity);
+    if let Some(known) = kept(sources.cache_dir, &name) {
         return Ok(known);
     }
     let question = ["-fsycl", "-fsycl-targets=spir64_gen", "-###", "-x", "c++", "/dev/null", "-o", "/dev/null"];
@@ -111,8 +111,7 @@ fn kept_extensions(toolkit: &XpuToolkit, sources: &Sources<'_>) -> Result<String
     let said = (sources.ask)(program, &question).unwrap_or_default();
     let extensions = spirv_extensions(&said)
         .map_err(|source| NO_ONE_API(format!("`{}` cannot compile kernels on SYCL*TLA", program.display())).with_source(source))?;
-    // What cannot be kept is asked again.
-    let _ = write_whole(&kept, extensions.as_bytes());
+    keep(sources.cache_dir, &name, &extensions);
     Ok(extensions)
 }
 

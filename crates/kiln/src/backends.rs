@@ -7,8 +7,14 @@ use kiln_backend::{Backend, BackendName, Toolkits};
 use kiln_format::variant::Compute;
 
 /// Every vendor whose kernels are compiled, in the order of the loader's preference.
-pub static VENDORS: &[&dyn Toolkits] =
-    &[&kiln_cuda::CudaToolkits, &kiln_rocm::RocmToolkits, &kiln_xpu::XpuToolkits, &kiln_metal::MetalToolkits, &kiln_cpu::CpuToolkits];
+pub static VENDORS: &[&dyn Toolkits] = &[
+    &kiln_cuda::CudaToolkits,
+    &kiln_rocm::RocmToolkits,
+    &kiln_xpu::XpuToolkits,
+    &kiln_metal::MetalToolkits,
+    // What every machine has comes last.
+    &kiln_cpu::CpuToolkits,
+];
 
 /// The vendor of `backend`; none where this Kiln compiles nothing for it.
 pub fn vendor(backend: BackendName) -> Option<&'static dyn Toolkits> {

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use kiln_backend::{Backend, FittingHost};
-use kiln_graph::Interrupt;
 use kiln_toolchain::host::{self, HostCompiler, HostSearch};
 use kiln_toolchain::{process, system};
 
@@ -38,8 +36,5 @@ impl HostSource {
 /// What a program of a toolkit says to `question`, on both its streams; none when it cannot be run or fails. `ambient` are the variables
 /// that it needs to work.
 pub fn ask(program: &Path, question: &[&str], ambient: &BTreeMap<String, PathBuf>) -> Option<String> {
-    let mut command = Command::new(program);
-    command.args(question).env_clear().env("LC_ALL", "C").envs(ambient);
-    let answer = process::ask(&mut command, system::ANSWER_LIMIT, &Interrupt::new()).ok().filter(|answer| answer.status.success())?;
-    Some([answer.stdout, answer.stderr].iter().map(|text| String::from_utf8_lossy(text)).collect())
+    process::said(program, question, ambient, system::ANSWER_LIMIT)
 }

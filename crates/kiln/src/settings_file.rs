@@ -14,18 +14,19 @@
 //! | `[metal] language` | string | the language of shaders, as `-std=` takes it: `metal4.0` (the default) |
 //! | `[matrix] file` | string | a matrix file to use in place of the built-in one, relative to the project; `--matrix` beats it |
 //!
-//! Unknown keys and tables are refused.
+//! A vendor may have a table of its own, called like its backend, with keys that its crate lists. Unknown keys and tables are refused.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
+use kiln_backend::Toolkits;
 use kiln_format::{BackendName, Diagnostic, Span, Spanned, Version, first_of_many};
-use kiln_metal::MetalSettings;
 use kiln_toolchain::IndexUrl;
 use kiln_toolchain::floor::FloorChoice;
 use toml::de::{DeTable, DeValue};
 
+use crate::backends::VENDORS;
 use crate::config_check::LINTS;
 
 /// The file's name in the project.
@@ -48,32 +49,19 @@ pub struct Settings {
     pub cutlass: Option<Spanned<String>>,
     /// `[headers] metal-cpp`, relative to the project unless absolute.
     pub metal_cpp: Option<Spanned<String>>,
-    /// `[metal] deployment-target`.
-    pub deployment_target: Option<Spanned<String>>,
-    /// `[metal] language`.
-    pub metal_language: Option<Spanned<String>>,
     /// `[checks]`: codes of remarks that are not to be shown, each with the reason.
     pub silenced: BTreeMap<String, Spanned<String>>,
     /// `[matrix] file`, relative to the project unless absolute.
     pub matrix_file: Option<Spanned<String>>,
-}
-
-impl Settings {
-    /// What the table of a backend says, for its vendor.
-    pub fn of_vendor(&self, backend: BackendName) -> BTreeMap<String, String> {
-        let told = match backend {
-            BackendName::Metal => [("deployment-target", &self.deployment_target), ("language", &self.metal_language)],
-            _ => return BTreeMap::new(),
-        };
-        told.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.as_ref()?.value.clone()))).collect()
-    }
+    /// The tables of vendors, by backend and key.
+    pub vendors: BTreeMap<BackendName, BTreeMap<String, String>>,
 }
 
 /// The table whose keys are codes of remarks.
 const CHECKS: &str = "checks";
 
 /// The tables and their keys; the one list that parsing and messages use.
-const KEYS: [(&str, &str); 10] = [
+const KEYS: [(&str, &str); 8] = [
     ("build", "cxx"),
     ("build", "floor"),
     ("build", "tvm-ffi"),
@@ -82,8 +70,6 @@ const KEYS: [(&str, &str); 10] = [
     ("index", "torch"),
     ("index", "url"),
     ("matrix", "file"),
-    ("metal", "deployment-target"),
-    ("metal", "language"),
 ];
 
 /// Reads the text of a `kiln.toml`. All faults are reported, not the first one only; what was understood is in the settings.
@@ -183,9 +169,16 @@ fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
             checks(value, &mut settings, &mut diagnostics);
             continue;
         }
+        if let Some(vendor) = VENDORS.iter().find(|vendor| vendor.backend().as_str() == name.get_ref() && !vendor.settings().is_empty()) {
+            let entries = of_vendor(*vendor, name.get_ref(), value, &mut diagnostics);
+            settings.vendors.insert(vendor.backend(), entries);
+            continue;
+        }
         let known: Vec<&str> = KEYS.iter().filter(|(table, _)| *table == name.get_ref()).map(|(_, key)| *key).collect();
         if known.is_empty() {
-            let mut tables: Vec<String> = KEYS.iter().map(|(table, _)| format!("[{table}]")).collect();
+            let of_vendors = VENDORS.iter().filter(|vendor| !vendor.settings().is_empty());
+            let mut tables: Vec<String> = of_vendors.map(|vendor| format!("[{}]", vendor.backend())).collect();
+            tables.extend(KEYS.iter().map(|(table, _)| format!("[{table}]")));
             tables.dedup();
             tables.push(format!("[{CHECKS}]"));
             tables.sort();
@@ -205,8 +198,6 @@ fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
                 ("build", "tvm-ffi") => &mut tvm_ffi,
                 ("headers", "cutlass") => &mut settings.cutlass,
                 ("headers", "metal-cpp") => &mut settings.metal_cpp,
-                ("metal", "deployment-target") => &mut settings.deployment_target,
-                ("metal", "language") => &mut settings.metal_language,
                 ("matrix", "file") => &mut settings.matrix_file,
                 (_, other) => {
                     diagnostics.push(unknown("key", other, key.span(), known.iter().map(ToString::to_string)));
@@ -247,19 +238,40 @@ fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
             Err(error) => diagnostics.push(Diagnostic::error("invalid-value", text.span, format!("`tvm-ffi`: {error}"))),
         }
     }
-    for (slot, is_target) in [(&mut settings.deployment_target, true), (&mut settings.metal_language, false)] {
-        let checked = slot.as_ref().map(|text| {
-            let text = Some(text.value.as_str());
-            if is_target { MetalSettings::of(text, None) } else { MetalSettings::of(None, text) }
-        });
-        if let Some(Err(error)) = checked {
-            let span = slot.take().map(|text| text.span);
-            diagnostics.push(Diagnostic::error("invalid-value", span, error.to_string()));
-        }
-    }
     // The table is sorted by key: the file's order is what a reader expects.
     diagnostics.sort_by_key(|d| d.span.map(|span| span.start));
     (settings, diagnostics)
+}
+
+/// Reads the table of a vendor: strings that it takes.
+fn of_vendor(
+    vendor: &dyn Toolkits,
+    name: &str,
+    value: &toml::Spanned<DeValue<'_>>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    let DeValue::Table(entries) = value.get_ref() else {
+        diagnostics.push(wrong_type(name, "a table", value.get_ref().type_str(), value.span()));
+        return settings;
+    };
+    for (key, value) in entries {
+        let Some(known) = vendor.settings().iter().find(|known| known.name == key.get_ref()) else {
+            let all = vendor.settings().iter().map(|known| known.name.to_owned());
+            diagnostics.push(unknown("key", key.get_ref(), key.span(), all));
+            continue;
+        };
+        match value.get_ref() {
+            DeValue::String(text) => match (known.check)(text.trim()) {
+                Ok(()) => {
+                    settings.insert(known.name.to_owned(), text.trim().to_owned());
+                }
+                Err(reason) => diagnostics.push(Diagnostic::error("invalid-value", Span::from(value.span()), reason)),
+            },
+            other => diagnostics.push(wrong_type(key.get_ref(), "a string", other.type_str(), value.span())),
+        }
+    }
+    settings
 }
 
 /// Reads `[checks]`: the code of a remark and why it is silenced.

@@ -65,6 +65,11 @@ impl Cargo {
         &self.package
     }
 
+    /// The file or directory that `path` names, as seen from the package.
+    pub fn in_package(&self, path: &Path) -> PathBuf {
+        self.package.join(path)
+    }
+
     /// Where a build script may write.
     pub fn out_dir(&self) -> &Path {
         &self.out_dir

@@ -12,13 +12,13 @@ mod parse;
 mod words;
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kiln_backend::{Interrupt, process, write_whole};
+use kiln_backend::{keep, kept, said};
 
 pub(crate) use parse::{File, Parts, Word};
 
@@ -92,7 +92,7 @@ pub(crate) struct Asked<'a> {
 impl DryRuns {
     /// Answers are kept below `cache_dir`.
     pub fn kept_in(cache_dir: &Path) -> Self {
-        Self { dir: Some(cache_dir.join("nvcc-v1")), known: Mutex::default() }
+        Self { dir: Some(cache_dir.to_owned()), known: Mutex::default() }
     }
 
     /// What nvcc says, or has said, of a call.
@@ -102,14 +102,13 @@ impl DryRuns {
         if let Some(known) = lock().get(&key) {
             return known.clone();
         }
-        let kept = self.dir.as_ref().map(|dir| dir.join(&key));
-        let text = match kept.as_ref().and_then(|path| fs::read_to_string(path).ok()) {
+        let name = format!("nvcc-v1/{key}");
+        let text = match self.dir.as_ref().and_then(|dir| kept(dir, &name)) {
             Some(text) => Ok(text),
             None => {
                 let text = run(asked);
-                if let (Ok(text), Some(path)) = (&text, &kept) {
-                    // Next time it is asked again.
-                    let _not_kept = write_whole(path, text.as_bytes());
+                if let (Ok(text), Some(dir)) = (&text, &self.dir) {
+                    keep(dir, &name, text);
                 }
                 text
             }
@@ -137,16 +136,9 @@ fn key(asked: &Asked<'_>) -> String {
 
 /// Asks nvcc. Nothing when it refuses.
 fn run(asked: &Asked<'_>) -> Result<String, Option<NotUnderstood>> {
-    let mut command = Command::new(&asked.toolkit.nvcc);
-    command.arg("--dryrun").arg("-ccbin").arg(asked.host).args(asked.args).args(["-c", SOURCE, "-o", OBJECT]);
-    // A source that is there would be named by its whole path.
-    command.current_dir("/").env_clear().env("LC_ALL", "C.UTF-8").envs(asked.ambient);
-    let output = process::ask(&mut command, LIMIT, &Interrupt::new()).map_err(|_| None)?;
-    if !output.status.success() {
-        return Err(None);
-    }
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8(said).map_err(|_| NotUnderstood("it is not UTF-8".to_owned()))?;
+    let mut question = vec![OsStr::new("--dryrun"), OsStr::new("-ccbin"), asked.host.as_os_str()];
+    question.extend(asked.args.iter().map(OsStr::new).chain(["-c", SOURCE, "-o", OBJECT].map(OsStr::new)));
+    let said = said(&asked.toolkit.nvcc, &question, asked.ambient, LIMIT).ok_or(None)?;
     Ok(normalised(&said, asked.toolkit, asked.host)?)
 }
 
@@ -184,7 +176,7 @@ fn with_programs(parts: Parts, toolkit: &CudaToolkit) -> Result<Parts, NotUnders
 /// A program of the toolkit; `dir` has the toolkit's placeholder.
 pub(crate) fn program(toolkit: &CudaToolkit, dir: &str, name: &str) -> PathBuf {
     let below = dir.strip_prefix(TOOLKIT).unwrap_or(dir).trim_start_matches('/');
-    toolkit.binding.dir.join(below).join(name)
+    toolkit.binding.file(&format!("{below}/{name}"))
 }
 
 #[cfg(test)]

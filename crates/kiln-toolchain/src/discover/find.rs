@@ -88,6 +88,11 @@ impl Candidate {
         self.parts.iter().find(|part| part.name == name).map(|part| part.path.as_path())
     }
 
+    /// Where a header is that lies in the same include directory as the part called `part`.
+    pub fn header_beside(&self, part: &str, name: &str) -> Option<PathBuf> {
+        Some(self.part(part)?.parent()?.join(name))
+    }
+
     /// The directories that its headers are included from, each once: those of the headers in its table.
     pub fn include_dirs(&self) -> Vec<PathBuf> {
         let mut dirs = Vec::new();

@@ -1,6 +1,6 @@
 //! The toolkits that a build's variants are compiled with.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kiln_backend::{FoundToolkit, Toolkits, TorchWanted, Wanted};
 use kiln_format::build::Framework;
@@ -108,6 +108,7 @@ fn of_each<'s>(
     act: &mut dyn FnMut(&dyn Toolkits, &Wanted<'_>) -> Result<(), BuildError>,
 ) -> Result<(), BuildError> {
     let build: &Build = checked.build()?;
+    let nothing = BTreeMap::new();
     let platform = options.target.platform();
     let compiled = variants.filter(|selected| selected.kind != Kind::Noarch);
     let compute_of = |selected: &Selected| selected.row.as_ref().map(|row| row.compute);
@@ -121,9 +122,8 @@ fn of_each<'s>(
             installed: installed_torch(&services.torch),
         };
         let arch = options.arch.as_ref().and_then(|arch| arch.of(compute.backend()));
-        let project_dir = &checked.project.root;
-        let settings = checked.project.settings.of_vendor(compute.backend());
-        act(vendor, &Wanted { build, project_dir, compute, platform: &platform, torch, arch, settings: &settings, fetch })?;
+        let settings = checked.project.settings.vendors.get(&compute.backend()).unwrap_or(&nothing);
+        act(vendor, &Wanted { build, project_dir: &checked.project.root, compute, platform: &platform, settings, torch, arch, fetch })?;
     }
     Ok(())
 }
