@@ -7,8 +7,10 @@ use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kiln_format::build::Kernel;
 use kiln_format::variant::Compute;
 use kiln_format::{BackendName, Build, Version};
+use kiln_graph::{PathRef, RootName};
 use kiln_toolchain::LibraryExports;
 #[cfg(feature = "wheels")]
 use kiln_toolchain::Provisioner;
@@ -75,6 +77,24 @@ pub struct Wanted<'a> {
     /// Whether things may be fetched and compilers asked; a plan does without.
     pub fetch: bool,
 }
+
+impl Wanted<'_> {
+    /// Where a kernel includes from, in the order in which its units do: its own directories, then the project's `csrc`.
+    pub fn include_dirs(&self, kernel: &Kernel) -> Vec<PathRef> {
+        let own = kernel.include.iter().map(|dir| self.in_project(dir.value.as_str()));
+        own.chain(self.project_dir.join(CSRC).is_dir().then(|| self.in_project(CSRC))).collect()
+    }
+
+    /// A file or directory of the project.
+    pub fn in_project(&self, path: &str) -> PathRef {
+        PathRef { root: RootName::new(PROJECT), path: path.to_owned() }
+    }
+}
+
+/// The root that the project's files are relative to.
+pub const PROJECT: &str = "project";
+/// The directory of a project whose headers every component may include.
+pub const CSRC: &str = "csrc";
 
 /// A key of the table of `kiln.toml` that is called like the backend. Its value is a string.
 #[derive(Clone, Copy, Debug)]

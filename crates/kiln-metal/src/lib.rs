@@ -22,5 +22,5 @@ mod toolkits;
 pub use backend::{MetalBackend, frameworks};
 pub use settings::{MetalSettings, SettingError};
 pub use shaders::{ShaderGroup, is_shader};
-pub use toolkit::{MetalToolkit, MissingMetal, Programs, programs_of, search_path};
+pub use toolkit::{MetalToolkit, MissingMetal, search_path};
 pub use toolkits::MetalToolkits;

@@ -1,11 +1,10 @@
 //! From shaders to the header that embeds what was made of them.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use kiln_backend::{
-    Action, Arg, BackendError, Builtin, BuiltinContext, BuiltinError, Input, Lowering, OutputRef, PathRef, Piece, Program, ResourceClass,
-    Step, StepId, Weight,
+    Action, Arg, BackendError, Builtin, BuiltinContext, BuiltinError, Input, Lowering, OutputRef, PathRef, Piece, ResourceClass, Step,
+    StepId, Weight, depfile_args,
 };
 
 use crate::header;
@@ -26,9 +25,8 @@ pub struct ShaderGroup {
     pub include_dirs: Vec<PathRef>,
 }
 
-/// Names of what a step makes of a shader. Its directory is named by the step's digest, so that equal names in two folders cannot meet.
+/// Name of what a step makes of a shader. Its directory is named by the step's digest, so that equal names in two folders cannot meet.
 const AIR: &str = "unit.air";
-const DEPFILE: &str = "unit.d";
 /// What compiling a shader costs, and joining all of them.
 const SHADER: Weight = Weight { cpu_ms: 1_500, memory_mib: 300 };
 const LIBRARY: Weight = Weight { cpu_ms: 300, memory_mib: 100 };
@@ -83,11 +81,11 @@ fn compile(
         Arg::text("-mmacosx-version-min=").and(settings.minimum()),
     ];
     args.extend(group.include_dirs.iter().map(|dir| Arg::text("-I").with(Piece::Path(dir.clone()))));
-    args.extend([Arg::from("-MD"), Arg::from("-MF"), Arg(vec![Piece::Own(DEPFILE.to_owned())])]);
+    args.extend(depfile_args());
     // A name that begins with a dash would be an option.
     args.extend([Arg::from("-c"), Arg::text("./").and(source.path.as_str())]);
     args.extend([Arg::from("-o"), Arg(vec![Piece::Own(AIR.to_owned())])]);
-    let program = Program { depfile: Some(DEPFILE.to_owned()), ..program(lowering, &toolkit.programs.metal, &toolkit.identity, args) };
+    let program = lowering.unit_program(toolkit.programs.metal.as_path(), toolkit.identity.as_str(), args);
     let step = lowering.graph.add(Step {
         verb: "Compiling",
         label: source.path.clone(),
@@ -108,17 +106,13 @@ fn join(lowering: &mut Lowering<'_>, toolkit: &MetalToolkit, ops_id: &str, units
     let step = lowering.graph.add(Step {
         verb: "Linking",
         label: name.clone(),
-        action: Action::Run(program(lowering, &toolkit.programs.metallib, &toolkit.identity, args)),
+        action: Action::Run(lowering.program(toolkit.programs.metallib.as_path(), toolkit.identity.as_str(), args)),
         inputs: Vec::new(),
         outputs: vec![name.clone()],
         weight: LIBRARY,
         resource: ResourceClass::Cpu,
     })?;
     Ok(OutputRef { step, name })
-}
-
-fn program(lowering: &Lowering<'_>, path: &Path, identity: &str, args: Vec<Arg>) -> Program {
-    lowering.program(path, identity, args)
 }
 
 /// The builtin that writes the header of its one input.
@@ -132,7 +126,8 @@ fn write_header(ops_id: &str) -> Builtin {
             return Err(BuiltinError::new("device-code", format!("`metallib` made an empty library: `{}`", library.display())));
         }
         let name = header::name(&ops_id);
-        std::fs::write(context.out_dir.join(&name), header::text(&ops_id, &bytes))
+        context
+            .write(&name, header::text(&ops_id, &bytes))
             .map_err(|cause| BuiltinError::new("work-directory", format!("cannot write `{name}`: {cause}")))
     };
     Builtin { name: "embed-metallib", version: 1, key, run: Arc::new(run) }

@@ -8,15 +8,7 @@ use std::path::{Path, PathBuf};
 
 use kiln_backend::HostCompiler;
 use kiln_backend::discover::Candidate;
-
-/// The programs that make a library of shaders.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Programs {
-    /// Compiles a shader.
-    pub metal: PathBuf,
-    /// Joins what was compiled.
-    pub metallib: PathBuf,
-}
+use kiln_backend::discover::apple::MetalPrograms;
 
 /// The compilers of shaders and of the host's part.
 #[derive(Clone, Debug)]
@@ -26,7 +18,7 @@ pub struct MetalToolkit {
     /// By what it was found.
     pub origin: String,
     /// The compiler of shaders.
-    pub programs: Programs,
+    pub programs: MetalPrograms,
     /// Digest of it, as lower-case hexadecimal text.
     pub identity: String,
     /// The compiler of everything else, which links. It compiles for macOS.
@@ -92,51 +84,55 @@ impl MissingMetal {
         }
     }
 
-    /// The case of a machine with these installations, none of which gave a compiler of shaders. `selected` is the directory that the
-    /// user or the system names.
-    pub fn of(candidates: &[Candidate], selected: Option<&Path>) -> Self {
+    /// The case of a machine with these installations, the selected one first, none of which gave a compiler of shaders.
+    pub fn of(candidates: &[Candidate]) -> Self {
         let is_tools = |dir: &Path| dir.ends_with("CommandLineTools");
-        let xcode = candidates.iter().map(|kit| kit.root.as_path()).find(|root| !is_tools(root));
-        let selected = selected.or_else(|| candidates.first().map(|kit| kit.root.as_path()));
-        match (selected, xcode) {
-            (None, None) => Self::NoTools,
+        let roots = || candidates.iter().map(|kit| kit.root.as_path());
+        match (roots().next(), roots().find(|root| !is_tools(root))) {
             (Some(selected), Some(xcode)) if is_tools(selected) => {
                 Self::NotSelected { selected: selected.to_owned(), xcode: xcode.to_owned() }
             }
-            (Some(dir), None) if is_tools(dir) => Self::ToolsOnly { dir: dir.to_owned() },
             (_, Some(xcode)) => Self::NoComponent { xcode: xcode.to_owned() },
-            (Some(_), None) => Self::NoTools,
+            (Some(dir), None) => Self::ToolsOnly { dir: dir.to_owned() },
+            (None, None) => Self::NoTools,
         }
     }
 }
 
-/// The directory of the toolchain in what `xcodebuild -showComponent MetalToolchain` says; none where it says that there is none.
-pub fn search_path(said: &str) -> Option<PathBuf> {
+/// The directory that holds the toolchain in what `xcodebuild -showComponent MetalToolchain` says; none where it says that there is none.
+pub fn search_path(said: &str) -> Option<&str> {
     let value = |key: &str| said.lines().find_map(|line| line.trim().strip_prefix(key)?.trim().strip_prefix(':')).map(str::trim);
     if value("Status").is_some_and(|status| status != "installed") {
         return None;
     }
-    value("Toolchain Search Path").filter(|path| path.starts_with('/')).map(|path| Path::new(path).join("Metal.xctoolchain"))
-}
-
-/// The programs of a toolchain, by its directory or by the path of its `metal`, if both are there.
-pub fn programs_of(toolchain: &Path) -> Option<Programs> {
-    let bin = if toolchain.file_name()? == "metal" { toolchain.parent()?.to_owned() } else { toolchain.join("usr/bin") };
-    let programs = Programs { metal: bin.join("metal"), metallib: bin.join("metallib") };
-    (programs.metal.is_file() && programs.metallib.is_file()).then_some(programs)
-}
-
-impl Programs {
-    /// Where Xcode has them, for a plan on a machine that has none.
-    pub fn planned() -> Self {
-        let bin = Path::new("/Applications/Xcode.app/Contents/Developer/Toolchains/Metal.xctoolchain/usr/bin");
-        Self { metal: bin.join("metal"), metallib: bin.join("metallib") }
-    }
+    value("Toolchain Search Path").filter(|path| path.starts_with('/'))
 }
 
 #[cfg(test)]
 mod tests {
+    use kiln_backend::discover::{KitKind, Origin};
+
     use super::*;
+
+    fn kit(root: &str) -> Candidate {
+        let (kind, origin) = (KitKind::Metal, Origin::Place);
+        Candidate { kind, root: Path::new(root).to_owned(), origin, version: None, parts: Vec::new(), lacks: Vec::new() }
+    }
+
+    /// What is there decides which case it is.
+    #[test]
+    fn four_ways_to_have_no_compiler() {
+        let (tools, xcode) = (kit("/Library/Developer/CommandLineTools"), kit("/Applications/Xcode.app/Contents/Developer"));
+        assert_eq!(MissingMetal::of(&[]), MissingMetal::NoTools);
+        assert_eq!(MissingMetal::of(std::slice::from_ref(&tools)), MissingMetal::ToolsOnly { dir: tools.root.clone() });
+        let not_selected = MissingMetal::of(&[tools.clone(), xcode.clone()]);
+        assert_eq!(not_selected, MissingMetal::NotSelected { selected: tools.root.clone(), xcode: xcode.root.clone() });
+        assert_eq!(
+            not_selected.hint(),
+            "run `sudo xcode-select --switch /Applications/Xcode.app/Contents/Developer`, or name it in DEVELOPER_DIR"
+        );
+        assert_eq!(MissingMetal::of(&[xcode.clone(), tools]), MissingMetal::NoComponent { xcode: xcode.root });
+    }
 
     #[test]
     fn xcodebuild_says_where_the_component_is() {
@@ -144,7 +140,7 @@ mod tests {
                          Toolchain Identifier: com.apple.dt.toolchain.Metal.32023.830.1\n\
                          Toolchain Search Path: /var/run/com.apple.security.cryptexd/mnt/MetalToolchain-v17.1.324.0.abcdef\n";
         let found = search_path(installed).unwrap();
-        assert!(found.ends_with("mnt/MetalToolchain-v17.1.324.0.abcdef/Metal.xctoolchain"), "{}", found.display());
+        assert!(found.ends_with("mnt/MetalToolchain-v17.1.324.0.abcdef"), "{found}");
         assert_eq!(search_path(&installed.replace("Status: installed", "Status: uninstalled")), None);
         for said in ["", "xcode-select: error: tool 'xcodebuild' requires Xcode", "Toolchain Search Path: (null)", "Toolchain Search Path:"]
         {

@@ -7,24 +7,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kiln_backend::discover::apple::{self, MetalPrograms, Zig};
 use kiln_backend::discover::{Candidate, Findings, KitKind, Need, View, find};
 use kiln_backend::{
-    Backend, BackendName, Build, Compute, Family, HostCompiler, HostRuntime, PathRef, ProvideError, RootName, RuntimeFile, SettingKey,
-    Sources, Toolkits, Version, Wanted,
+    Backend, BackendName, Compute, Family, HostCompiler, HostRuntime, ProvideError, RuntimeFile, SettingKey, Sources, Toolkits, Version,
+    Wanted,
 };
 
 use crate::backend::MetalBackend;
-use crate::settings::MetalSettings;
+use crate::settings::{MetalSettings, SettingError};
 use crate::shaders::{ShaderGroup, is_shader};
-use crate::toolkit::{MetalToolkit, MissingMetal, Programs, programs_of, search_path};
+use crate::toolkit::{MetalToolkit, MissingMetal, search_path};
 
 /// The code of errors of toolkits.
 const NO_METAL: fn(String) -> ProvideError = |message| ProvideError::new("no-metal", message).with_need(Need::AppleTools);
 
-/// The directory with headers of every component that has one.
-const CSRC: &str = "csrc";
-/// The root that the project's files are relative to.
-const PROJECT: &str = "project";
 /// The variable that names a directory of Apple's tools, and that which names a toolchain in one.
 const DEVELOPER_DIR: &str = "DEVELOPER_DIR";
 const TOOLCHAINS: &str = "TOOLCHAINS";
@@ -40,6 +37,16 @@ impl Toolkits for MetalToolkits {
 
     fn kit(&self) -> Option<KitKind> {
         Some(KitKind::Metal)
+    }
+
+    fn settings(&self) -> &'static [SettingKey] {
+        fn checked(settings: Result<MetalSettings, SettingError>) -> Result<(), String> {
+            settings.map(drop).map_err(|error| error.to_string())
+        }
+        &[
+            SettingKey { name: "deployment-target", check: |text| checked(MetalSettings::of(Some(text), None)) },
+            SettingKey { name: "language", check: |text| checked(MetalSettings::of(None, Some(text))) },
+        ]
     }
 
     fn unit_extensions(&self) -> &'static [&'static str] {
@@ -89,7 +96,7 @@ impl Toolkits for MetalToolkits {
         let value = |key: &str| wanted.settings.get(key).map(String::as_str);
         let settings = MetalSettings::of(value("deployment-target"), value("language"))
             .map_err(|error| ProvideError::new("metal-setting", error.to_string()))?;
-        let shaders = shaders(wanted.build, wanted.project_dir);
+        let shaders = shaders(wanted);
         let found = apple(sources);
         let has_shaders = shaders.iter().any(|group| !group.sources.is_empty());
         let (programs, version, origin, identity) = match programs(&found, sources) {
@@ -99,7 +106,7 @@ impl Toolkits for MetalToolkits {
                 (programs, version, origin, identity)
             }
             // What is only planned is called as it would be on a Mac, and so is what is not called at all.
-            Err(_) if !wanted.fetch || !has_shaders => (Programs::planned(), String::new(), String::new(), "planned".to_owned()),
+            Err(_) if !wanted.fetch || !has_shaders => (MetalPrograms::planned(), String::new(), String::new(), "planned".to_owned()),
             Err(error) => return Err(error),
         };
         let (compiler, ambient) = match compiler(&found, &settings, sources) {
@@ -113,16 +120,16 @@ impl Toolkits for MetalToolkits {
 }
 
 /// The shaders of the kernels, each with what its component includes from.
-fn shaders(build: &Build, project_dir: &Path) -> Vec<ShaderGroup> {
-    let path = |path: &str| PathRef { root: RootName::new(PROJECT), path: path.to_owned() };
-    let csrc = project_dir.join(CSRC).is_dir().then(|| path(CSRC));
-    let group = |sources: Vec<&str>, include: Vec<&str>| ShaderGroup {
-        sources: sources.into_iter().filter(|source| is_shader(source)).map(path).collect(),
-        include_dirs: include.into_iter().map(path).chain(csrc.clone()).collect(),
-    };
-    let kernels = build.kernels_for(BackendName::Metal).map(|kernel| {
-        let sources = kernel.src.iter().map(|source| source.value.as_str()).collect();
-        group(sources, kernel.include.iter().map(|dir| dir.value.as_str()).collect())
+fn shaders(wanted: &Wanted<'_>) -> Vec<ShaderGroup> {
+    let kernels = wanted.build.kernels_for(BackendName::Metal).map(|kernel| ShaderGroup {
+        sources: kernel
+            .src
+            .iter()
+            .map(|path| path.value.as_str())
+            .filter(|path| is_shader(path))
+            .map(|path| wanted.in_project(path))
+            .collect(),
+        include_dirs: wanted.include_dirs(kernel),
     });
     kernels.filter(|group| !group.sources.is_empty()).collect()
 }
@@ -136,19 +143,16 @@ fn apple(sources: &Sources<'_>) -> Findings {
 }
 
 /// The programs that make a library of shaders, and by what they were found.
-fn programs(found: &Findings, sources: &Sources<'_>) -> Result<(Programs, String), ProvideError> {
+fn programs(found: &Findings, sources: &Sources<'_>) -> Result<(MetalPrograms, String), ProvideError> {
     let named = sources.environment.get(TOOLCHAINS).map(String::as_str).filter(|value| !value.is_empty());
-    if let Some(programs) = named.filter(|value| value.starts_with('/')).and_then(|dir| programs_of(Path::new(dir))) {
+    if let Some(programs) = named.filter(|value| value.starts_with('/')).and_then(|dir| MetalPrograms::of(Path::new(dir))) {
         return Ok((programs, TOOLCHAINS.to_owned()));
     }
     // What is selected counts, and nothing behind it: two Xcodes are never mixed.
     let selected = found.candidates.first();
-    let place = |name: &str| selected.map(|kit| kit.root.join("usr/bin").join(name)).filter(|path| path.is_file());
-    if let Some(component) = place("xcodebuild")
-        .and_then(|program| (sources.ask)(&program, &["-showComponent", "MetalToolchain"]))
-        .and_then(|said| search_path(&said))
-        && let Some(programs) = programs_of(&component)
-    {
+    let place = |name: &str| selected.and_then(|kit| apple::developer_program(&kit.root, name));
+    let component = place("xcodebuild").and_then(|program| (sources.ask)(&program, &["-showComponent", "MetalToolchain"]));
+    if let Some(programs) = component.as_deref().and_then(search_path).and_then(MetalPrograms::of_component) {
         return Ok((programs, "`xcodebuild -showComponent MetalToolchain`".to_owned()));
     }
     if let Some(xcrun) = place("xcrun") {
@@ -158,25 +162,25 @@ fn programs(found: &Findings, sources: &Sources<'_>) -> Result<(Programs, String
             None => &["--sdk", "macosx", "--find", "metal"],
         };
         let said = (sources.ask)(&xcrun, question).unwrap_or_default();
-        if let Some(programs) = said.lines().next().map(Path::new).filter(|path| path.is_absolute()).and_then(programs_of) {
+        if let Some(programs) = said.lines().next().map(Path::new).filter(|path| path.is_absolute()).and_then(MetalPrograms::of) {
             return Ok((programs, "`xcrun --find metal`".to_owned()));
         }
     }
-    let parts = |kit: &Candidate| Some(Programs { metal: kit.part("metal")?.to_owned(), metallib: kit.part("metallib")?.to_owned() });
+    let parts = |kit: &Candidate| Some(MetalPrograms { metal: kit.part("metal")?.to_owned(), metallib: kit.part("metallib")?.to_owned() });
     // From Xcode 26 on what stands here only says that the component is missing; it has no `xcodebuild` that knows of one before.
     if let (Some(kit), None) = (selected, place("xcodebuild"))
         && let Some(programs) = parts(kit)
     {
         return Ok((programs, kit.origin.to_string()));
     }
-    let missing = MissingMetal::of(&found.candidates, None);
+    let missing = MissingMetal::of(&found.candidates);
     let looked =
         if found.looked.is_empty() { format!("looked at {DEVELOPER_DIR}") } else { format!("looked at {}", found.looked.join(", ")) };
     Err(NO_METAL(format!("{missing}; {looked}")).with_hint(missing.hint()))
 }
 
 /// What the compiler of shaders says that it is.
-fn version_of(programs: &Programs, ask: bool, sources: &Sources<'_>) -> String {
+fn version_of(programs: &MetalPrograms, ask: bool, sources: &Sources<'_>) -> String {
     let said = if ask { (sources.ask)(&programs.metal, &["--version"]).unwrap_or_default() } else { String::new() };
     said.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit())).unwrap_or("unknown").to_owned()
 }
@@ -191,7 +195,7 @@ fn compiler(found: &Findings, settings: &MetalSettings, sources: &Sources<'_>) -
     {
         return apple_compiler(clang, sdk, settings, sources);
     }
-    match zig(sources) {
+    match Zig::find(sources.environment) {
         Some(zig) => zig_compiler(&zig, settings, sources),
         None => Err(NO_METAL("there is no compiler for macOS: neither Xcode's `clang++` nor `zig` on PATH or in VIRTUAL_ENV".to_owned())
             .with_hint("on a Mac install Xcode 26 or newer; elsewhere run `pip install ziglang` in a virtual environment".to_owned())),
@@ -200,7 +204,7 @@ fn compiler(found: &Findings, settings: &MetalSettings, sources: &Sources<'_>) -
 
 /// Xcode's own.
 fn apple_compiler(clang: &Path, sdk: &Path, settings: &MetalSettings, sources: &Sources<'_>) -> Result<Compiler, ProvideError> {
-    let stub = sdk.join("usr/lib/libSystem.tbd");
+    let stub = apple::sdk_stub(sdk);
     let said = (sources.ask)(clang, &["-dumpversion"]).unwrap_or_default();
     see_release(sdk, settings)?;
     let args = ["-arch", "arm64"].map(str::to_owned).into_iter();
@@ -216,51 +220,31 @@ fn apple_compiler(clang: &Path, sdk: &Path, settings: &MetalSettings, sources: &
 
 /// Refuses tools that do not know the oldest macOS that extensions are for.
 fn see_release(sdk: &Path, settings: &MetalSettings) -> Result<(), ProvideError> {
-    let text = std::fs::read_to_string(sdk.join("SDKSettings.json")).unwrap_or_default();
-    let known = text.split("\"Version\":\"").nth(1).and_then(|rest| rest.split('"').next()).and_then(|text| Version::parse(text).ok());
-    match known {
+    match apple::sdk_version(sdk) {
         Some(known) if known < settings.deployment_target => {
-            let dir = sdk.to_owned();
-            let missing = MissingMetal::TooOld { dir, sdk: known.to_string(), wanted: settings.minimum() };
+            let missing = MissingMetal::TooOld { dir: sdk.to_owned(), sdk: known.to_string(), wanted: settings.minimum() };
             Err(NO_METAL(missing.to_string()).with_hint(missing.hint()))
         }
         _ => Ok(()),
     }
 }
 
-/// `zig` on PATH, or of the wheel in a virtual environment.
-fn zig(sources: &Sources<'_>) -> Option<PathBuf> {
-    let path = sources.environment.get("PATH").map(String::as_str).unwrap_or_default();
-    let on_path = path.split(':').filter(|dir| dir.starts_with('/')).map(|dir| Path::new(dir).join("zig"));
-    let in_environment = sources.environment.get("VIRTUAL_ENV").map(|dir| Path::new(dir).join("lib"));
-    let pythons = in_environment.and_then(|lib| std::fs::read_dir(lib).ok()).into_iter().flatten().filter_map(Result::ok);
-    let mut of_wheel: Vec<PathBuf> = pythons.map(|entry| entry.path().join("site-packages/ziglang/zig")).collect();
-    of_wheel.sort();
-    on_path.chain(of_wheel).find(|zig| zig.is_file())
-}
-
 /// `zig c++`, with the names of macOS's library that come with it. What it keeps between calls is below the cache directory.
-fn zig_compiler(zig: &Path, settings: &MetalSettings, sources: &Sources<'_>) -> Result<Compiler, ProvideError> {
-    let zig = zig.canonicalize().unwrap_or_else(|_| zig.to_owned());
-    let beside = |path: &str| zig.parent().map(|dir| dir.join(path)).filter(|path| path.is_file());
-    let stub = beside("lib/libc/darwin/libSystem.tbd").or_else(|| beside("../lib/zig/libc/darwin/libSystem.tbd"));
-    let said = (sources.ask)(&zig, &["c++", "-dumpversion"]).unwrap_or_default();
+fn zig_compiler(zig: &Zig, settings: &MetalSettings, sources: &Sources<'_>) -> Result<Compiler, ProvideError> {
+    let said = (sources.ask)(&zig.program, &["c++", "-dumpversion"]).unwrap_or_default();
     let compiler = HostCompiler {
-        path: zig.clone(),
+        path: zig.program.clone(),
         args: vec!["c++".to_owned(), "-target".to_owned(), format!("aarch64-macos.{}", settings.minimum())],
         target: "aarch64-unknown-macos".to_owned(),
-        ..host_compiler(&said, identity(&[&zig], &said)?, stub.as_deref())?
+        ..host_compiler(&said, identity(&[&zig.program], &said)?, zig.stub.as_deref())?
     };
-    let cache = sources.cache_dir.join("zig");
-    let ambient = ["ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"].map(|name| (name.to_owned(), cache.clone()));
-    Ok((compiler, ambient.into()))
+    Ok((compiler, Zig::ambient(sources.cache_dir)))
 }
 
 /// A compiler for a plan on a machine that has none: Xcode's, as it is called on a Mac.
 fn planned_compiler(settings: &MetalSettings) -> HostCompiler {
-    let toolchain = "/Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/bin/clang++";
     HostCompiler {
-        path: PathBuf::from(toolchain),
+        path: apple::planned_clang().to_owned(),
         args: vec!["-arch".to_owned(), "arm64".to_owned(), format!("-mmacosx-version-min={}", settings.minimum())],
         family: Family::Clang,
         version: Version::from(kiln_backend::MajorMinor::new(0, 0)),

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
+use kiln_backend::discover::apple::MetalPrograms;
 use kiln_backend::{Component, Family, HostCompiler, HostRuntime, RuntimeFile, macho};
 use kiln_graph::{ActionCache, Config, Event, Executor, Interrupt, WorkDir};
-use kiln_metal::{MetalSettings, MetalToolkit, programs_of};
+use kiln_metal::{MetalSettings, MetalToolkit};
 use kiln_toolchain::Catalog;
 use support::{OPS, Parts, component, settings, torch, version};
 
@@ -100,7 +101,7 @@ impl Project {
         let site = fs::read_dir(python).unwrap().next().unwrap().unwrap().path().join("site-packages");
         let catalog = Catalog::embedded().unwrap();
         let names = catalog.torch(&version("2.13.0"), "darwin-aarch64").unwrap().exports().unwrap();
-        let programs = programs_of(&recorded(&dir.join("developer"))).unwrap();
+        let programs = MetalPrograms::of(&recorded(&dir.join("developer"))).unwrap();
         let compiler = zig(&settings);
         let cache = test_env("zig").join("cache");
         let parts = Parts {
@@ -235,6 +236,42 @@ fn agrees_with_llvm(path: &Path, image: &macho::Image) {
     assert_eq!((needed, rpaths, minimum), (image.needed.clone(), image.rpaths.clone(), image.minimum.unwrap().to_string()));
 }
 
+/// The contract of the header in Objective-C++: its names, its function with and without a place for the error, and that several units may
+/// include it. Apple's headers are stand-ins: this is a check of its syntax and types.
+#[test]
+fn the_header_is_objective_cxx() {
+    let project = Project::rms_norm();
+    let built = project.build(settings(None, None)).unwrap_or_else(|failures| panic!("{failures}"));
+    let work = project.dir.path().join("work");
+    let header = find(&work, &format!("{OPS}_metallib.h")).unwrap_or_else(|| panic!("{:?} made no header", built.started));
+    let source = format!(
+        "#include \"{OPS}_metallib.h\"\n#include \"{OPS}_metallib.h\"\n\
+         static_assert(sizeof({OPS}_metal::metallib_data) == {OPS}_metal::metallib_data_len && {OPS}_metal::metallib_data[0] == 'M');\n\
+         static_assert(__is_same(decltype({OPS}_metal::metallib_data_len), const std::size_t));\n\
+         id<MTLLibrary> one(id<MTLDevice> device) {{ NSError *error = nullptr; return {OPS}_metal::createLibrary(device, &error); }}\n\
+         id<MTLLibrary> two(id<MTLDevice> device) {{ return {OPS}_metal::createLibrary(device); }}\n"
+    );
+    let file = project.dir.path().join("user.mm");
+    fs::write(&file, source).unwrap();
+    for more in [&["-std=gnu++17"][..], &["-std=gnu++20", "-Werror", "-Wall"]] {
+        let mut clang = Command::new("clang++-19");
+        clang.args(["--target=arm64-apple-macos26.0", "-x", "objective-c++", "-fblocks", "-fsyntax-only"]).args(more);
+        // The C++ library is this machine's: only its types count.
+        clang.args(["-nostdinc++", "-isystem"]).arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/objc"));
+        let output = clang.arg("-I").arg(header.parent().unwrap()).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// The file of this name below a directory.
+fn find(dir: &Path, name: &str) -> Option<PathBuf> {
+    let entries: Vec<PathBuf> = fs::read_dir(dir).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    entries.iter().find_map(|path| match path.is_dir() {
+        true => find(path, name),
+        false => path.ends_with(name).then(|| path.clone()),
+    })
+}
+
 /// What is told of the oldest system reaches the file. A build with nothing to do runs nothing; an edit of a shader, or of a header that it
 /// includes, compiles it again and embeds it.
 #[test]
@@ -276,7 +313,7 @@ fn names_that_nothing_offers() {
 #[test]
 fn the_recorder_refuses_what_metal_does_not_have() {
     let dir = tempfile::tempdir().unwrap();
-    let programs = programs_of(&recorded(dir.path())).unwrap();
+    let programs = MetalPrograms::of(&recorded(dir.path())).unwrap();
     let refused = |program: &Path, argv: &[&str]| {
         let output = Command::new(program).args(argv).output().unwrap();
         assert_eq!(output.status.code(), Some(64));

@@ -25,7 +25,7 @@ use crate::matrix::{Kind, Selected, Target};
 use crate::project::CSRC;
 
 /// The root that the project's files are relative to.
-pub(crate) const PROJECT: &str = "project";
+pub(crate) use kiln_backend::PROJECT;
 
 /// What planning needs to know.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ pub const OWN: [&str; 3] = ["build", WORK, lock::FILE_NAME];
 /// Name of the directory that work is done in.
 pub const WORK: &str = ".kiln";
 /// A directory that every compiler looks for headers in when the project has it, whether listed or not.
-pub const CSRC: &str = "csrc";
+pub use kiln_backend::CSRC;
 
 /// Extensions of files that C-family compilers read, translation units and what they include.
 const SOURCE_EXTENSIONS: [&str; 24] = [

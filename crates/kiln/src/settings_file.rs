@@ -387,7 +387,7 @@ mod tests {
           |
         8 | [torch]
           |  ^^^^^
-          = allowed here: `[build]`, `[checks]`, `[headers]`, `[index]`, `[matrix]`
+          = allowed here: `[build]`, `[checks]`, `[headers]`, `[index]`, `[matrix]`, `[metal]`
         "#);
     }
 

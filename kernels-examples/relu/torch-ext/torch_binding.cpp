@@ -39,4 +39,11 @@ TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, XPU, ops) {
 }
 #endif
 
+#if defined(METAL_KERNEL)
+TORCH_LIBRARY_IMPL_EXPAND(TORCH_EXTENSION_NAME, MPS, ops) {
+  ops.impl("relu", &relu);
+  ops.impl("relu_backward", &relu_backward);
+}
+#endif
+
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)

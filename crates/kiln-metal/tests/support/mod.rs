@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kiln_backend::discover::apple::MetalPrograms;
 use kiln_backend::{
     Backend, BackendError, Component, Family, Framework, HostCompiler, HostRuntime, Lowering, Machine, ObjectFile, OutputRef, PathRef,
     Processor, RootBinding, RootKind, RootName, TorchFramework, Version,
 };
 use kiln_graph::{Graph, Plan, PlanAction};
-use kiln_metal::{MetalBackend, MetalSettings, MetalToolkit, Programs, ShaderGroup, is_shader};
+use kiln_metal::{MetalBackend, MetalSettings, MetalToolkit, ShaderGroup, is_shader};
 use kiln_toolchain::stubs::RuntimeNames;
 use kiln_toolchain::{CxxLevel, LibraryExports, NameSet, Provider, TorchToolchain};
 
@@ -48,7 +49,7 @@ fn planned_toolkit(settings: &MetalSettings) -> MetalToolkit {
         runtime: HostRuntime::default(),
         accepts_no_gnu_unique: false,
     };
-    let programs = Programs { metal: PathBuf::from("/xcode/metal"), metallib: PathBuf::from("/xcode/metallib") };
+    let programs = MetalPrograms { metal: PathBuf::from("/xcode/metal"), metallib: PathBuf::from("/xcode/metallib") };
     MetalToolkit {
         version: "32023.830".to_owned(),
         origin: "DEVELOPER_DIR".to_owned(),

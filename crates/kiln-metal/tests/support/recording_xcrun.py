@@ -121,6 +121,14 @@ def xcode_select(argv, developer):
     print(developer)
 
 
+def place_of_log(path):
+    """Where DEVELOPER_DIR leads; of a toolchain that is elsewhere, the directory that it is in."""
+    if ".xctoolchain/" in path:
+        toolchain = path.split(".xctoolchain/")[0]
+        return toolchain.split("/Toolchains/")[0] if "/Toolchains/" in toolchain else os.path.dirname(toolchain)
+    return os.path.dirname(os.path.dirname(os.path.dirname(path)))
+
+
 def answer(developer, name, otherwise):
     """What a test wants it to say."""
     try:
@@ -133,7 +141,7 @@ def answer(developer, name, otherwise):
 def main():
     path = os.path.abspath(sys.argv[0])
     name, argv = os.path.basename(path), sys.argv[1:]
-    developer = path.split("/Toolchains/")[0] if "/Toolchains/" in path else os.path.dirname(os.path.dirname(os.path.dirname(path)))
+    developer = place_of_log(path)
     with open(os.path.join(developer, "command-lines-only.log"), "a", encoding="utf-8") as log:
         log.write(json.dumps({"program": name, "argv": argv, "cwd": os.getcwd()}) + "\n")
     if name == "metal":

@@ -5,6 +5,7 @@
 //! environment, `PATH`, then the usual places. A candidate is complete, or it names what it lacks; what was named and is not there
 //! is told too. The tables of each vendor, with where things lie and which variables name them, stand in [`kits`](self::KitKind).
 
+pub mod apple;
 mod compilers;
 mod distribution;
 mod files;

@@ -113,7 +113,7 @@ fn nothing_selected() {
 }
 
 #[test]
-fn a_backend_that_this_kiln_does_not_compile() {
+fn a_backend_whose_tools_are_missing() {
     let place = Place::with_project();
     place.edit("relu/build.toml", "[\"cpu\"]", "[\"metal\"]");
     place.edit("relu/build.toml", "backend = \"cpu\"", "backend = \"metal\"");
@@ -121,7 +121,7 @@ fn a_backend_that_this_kiln_does_not_compile() {
     exit code 1
     --- stderr ---
     error[selection]: no variant is left to build
-      caused by: it cannot be built here: this version compiles nothing for metal (2 left out)
+      caused by: it cannot be built here: there is no compiler of Metal shaders: this machine has no Xcode; looked at DEVELOPER_DIR; on a Mac install Xcode 26 or newer, then run `xcodebuild -downloadComponent MetalToolchain`; DEVELOPER_DIR names one that is elsewhere (2 left out)
     hint: `kiln list-variants --reasons` shows what there is
     ");
 }
