@@ -65,19 +65,6 @@ impl Toolkits for MetalToolkits {
         true
     }
 
-    fn settings(&self) -> &'static [SettingKey] {
-        const fn key(name: &'static str, check: fn(&str) -> Result<(), String>) -> SettingKey {
-            SettingKey { name, check }
-        }
-        fn is_target(text: &str) -> Result<(), String> {
-            MetalSettings::of(Some(text), None).map(drop).map_err(|error| error.to_string())
-        }
-        fn is_language(text: &str) -> Result<(), String> {
-            MetalSettings::of(None, Some(text)).map(drop).map_err(|error| error.to_string())
-        }
-        const { &[key("deployment-target", is_target), key("language", is_language)] }
-    }
-
     fn plans_without_toolkit(&self) -> bool {
         true
     }
