@@ -39,10 +39,8 @@ impl Backend for AcmeBackend {
     }
 
     fn framework_part(&self) -> FrameworkPart {
-        let torch = TorchPart {
-            libraries: ["libc10.so", "libtorch.so", "libtorch_cpu.so"].map(str::to_owned).to_vec(),
-            ..TorchPart::default()
-        };
+        let torch =
+            TorchPart { libraries: ["libc10.so", "libtorch.so", "libtorch_cpu.so"].map(str::to_owned).to_vec(), ..TorchPart::default() };
         FrameworkPart { define: "ACME_KERNEL", torch, ..FrameworkPart::default() }
     }
 
@@ -104,9 +102,7 @@ impl Backend for AcmeBackend {
     ) -> Result<Vec<ObjectFile>, BackendError> {
         let Some(image) = self.image(components) else { return Ok(Vec::new()) };
         let name = "acme_image.cpp";
-        let text = format!(
-            "extern \"C\" __attribute__((used, retain, section(\".acme\"))) const char acme_image[] = \"{image}\";\n"
-        );
+        let text = format!("extern \"C\" __attribute__((used, retain, section(\".acme\"))) const char acme_image[] = \"{image}\";\n");
         let source = UnitSource::Generated(OutputRef { step: generate(lowering.graph, name, &text)?, name: name.to_owned() });
         let (component, profile) = (Component::generated("acme"), CompileProfile { cxx_std: "gnu++17", ..CompileProfile::default() });
         Ok(vec![HostUnits::new(&component, &profile).compile(lowering, &source, Language::Cxx)?])

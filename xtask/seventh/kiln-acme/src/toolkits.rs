@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kiln_backend::{
-    Backend, BackendName, Compute, MajorMinor, ProvideError, SettingKey, Sources, Toolkits, Wanted, WrongCode,
-};
+use kiln_backend::{Backend, BackendName, Compute, MajorMinor, ProvideError, SettingKey, Sources, Toolkits, Wanted, WrongCode};
 
 use crate::backend::{AcmeBackend, contains};
 
