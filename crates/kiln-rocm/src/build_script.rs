@@ -30,7 +30,7 @@ impl Vendor for Rocm {
         }
         let arch = arch_request(request.device)?;
         let release = request.device.release.as_deref().map(release_of).transpose()?;
-        let named = request.device.toolkit.as_ref().map(|dir| cargo.package().join(dir));
+        let named = request.device.toolkit.as_ref().map(|dir| cargo.in_package(dir));
         let kit = kit(request, named.as_deref(), release)?;
         // The run time is that of the ROCm at hand: the program runs with it.
         let own = kit.version.as_ref().map_or(MajorMinor::new(0, 0), Version::major_minor);
