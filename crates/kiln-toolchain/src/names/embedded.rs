@@ -38,7 +38,7 @@ mod tests {
     fn encoded(library: &super::super::LibraryExports) -> Vec<u8> {
         match &library.names.0 {
             super::super::Repr::Coded(set) => set.encode(),
-            super::super::Repr::Exact(_) => panic!("the catalog has coded sets only"),
+            super::super::Repr::Exact(_) | super::super::Repr::Rule(_) => panic!("the catalog has coded sets only"),
         }
     }
 
