@@ -27,7 +27,7 @@ pub(crate) type Proofs = BTreeMap<(String, String), Proof>;
 /// Tests that prove command lines of compilers which nobody here has, by a stand-in that records them: what it stands in for, its name, and the
 /// file of the tests.
 const RECORDED: [(&str, &str, &str); 3] = [
-    ("icpx", "recording-icpx", "crates/kiln/tests/xpu.rs"),
+    ("icpx", "recording-icpx", "crates/kiln/tests/xpu/main.rs"),
     ("xcrun", "recording-xcrun", "crates/kiln-metal/tests/lines.rs"),
     ("bisheng", "recording-bisheng", "crates/kiln/tests/npu.rs"),
 ];
@@ -138,8 +138,10 @@ pub(crate) fn tools(record: &Value, backend: &str) -> String {
 pub(crate) fn page(workspace: &Workspace) -> anyhow::Result<(PathBuf, String)> {
     let path = workspace.root.join("docs/backends.md");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let recorded: Vec<_> = RECORDED.into_iter().filter(|(_, _, tests)| workspace.root.join(tests).is_file()).collect();
-    let text = replaced(&text, &table(&read(workspace)?, &recorded)).with_context(|| format!("`{}`", path.display()))?;
+    if let Some((_, _, gone)) = RECORDED.iter().find(|(_, _, tests)| !workspace.root.join(tests).is_file()) {
+        bail!("there is no `{gone}`, which is to prove command lines");
+    }
+    let text = replaced(&text, &table(&read(workspace)?, &RECORDED)).with_context(|| format!("`{}`", path.display()))?;
     Ok((path, text))
 }
 

@@ -1,8 +1,14 @@
 //! The command line as typed.
 
+mod checks;
+mod stores;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::checks::{Check, CheckAbi, CheckBuilds, CheckConfig, CheckFormat, CheckProfile, Limits};
+pub(crate) use self::stores::{Cache, CacheCommand, Toolchain, ToolchainCommand};
 
 /// Builds Hub-loadable GPU kernels from a build.toml.
 #[derive(Debug, Parser)]
@@ -255,26 +261,6 @@ pub(crate) enum ReportFormat {
     Json,
 }
 
-/// How strict checks are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CheckProfile {
-    /// Extensions that a loader imports: every rule
-    Extension,
-    /// Libraries that others link with: what an old system must offer them
-    Library,
-}
-
-/// Form of a report of checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CheckFormat {
-    /// Text
-    Human,
-    /// JSON
-    Json,
-    /// SARIF 2.1.0
-    Sarif,
-}
-
 /// Which kernel is called, and how.
 #[derive(Debug, Args)]
 pub(crate) struct Callable {
@@ -336,86 +322,6 @@ pub(crate) struct BenchKernel {
     /// Milliseconds that are spent on it
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     pub(crate) time: u64,
-}
-
-/// `kiln check`.
-#[derive(Debug, Args)]
-pub(crate) struct Check {
-    /// Projects, output directories, variants, other directories, or files
-    #[arg(value_name = "PATH", default_value = ".")]
-    pub(crate) paths: Vec<PathBuf>,
-    /// Report this rule only; may be repeated
-    #[arg(long, value_name = "RULE")]
-    pub(crate) only: Vec<String>,
-    /// How strict to be
-    #[arg(long, value_enum, default_value_t = CheckProfile::Extension)]
-    pub(crate) profile: CheckProfile,
-    /// Form of the report
-    #[arg(long, value_enum, default_value_t = CheckFormat::Human)]
-    pub(crate) format: CheckFormat,
-    #[command(flatten)]
-    pub(crate) limits: Limits,
-}
-
-/// What shared objects may need.
-#[derive(Debug, Args)]
-pub(crate) struct Limits {
-    /// Manylinux policy [default: that of the build record, else manylinux_2_28]
-    #[arg(short, long, value_name = "POLICY")]
-    pub(crate) manylinux: Option<String>,
-    /// Oldest Python that extensions are for
-    #[arg(short, long, value_name = "VERSION", default_value = "3.9")]
-    pub(crate) python_abi: String,
-    /// Stable ABI of torch instead of the one in a variant's name
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) torch_stable_abi: Option<String>,
-    /// Library that may be needed beyond the known ones; may be repeated
-    #[arg(long = "allow-lib", value_name = "NAME")]
-    pub(crate) allowed_libraries: Vec<String>,
-}
-
-/// `kiln check-abi`.
-#[derive(Debug, Args)]
-pub(crate) struct CheckAbi {
-    #[command(flatten)]
-    pub(crate) dir: KernelDir,
-    #[command(flatten)]
-    pub(crate) limits: Limits,
-    /// Oldest macOS that extensions are for
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) macos: Option<String>,
-    /// Form of the report
-    #[arg(long, value_enum, default_value_t = CheckFormat::Human)]
-    pub(crate) format: CheckFormat,
-}
-
-/// `kiln check-builds`.
-#[derive(Debug, Args)]
-pub(crate) struct CheckBuilds {
-    #[command(flatten)]
-    pub(crate) dir: KernelDir,
-    /// Form of the report
-    #[arg(long, value_enum, default_value_t = CheckFormat::Human)]
-    pub(crate) format: CheckFormat,
-}
-
-/// `kiln check-config`.
-#[derive(Debug, Args)]
-pub(crate) struct CheckConfig {
-    #[command(flatten)]
-    pub(crate) project: Project,
-    /// Print notes too
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
-    /// Print notes on what kernel-builder would refuse
-    #[arg(long)]
-    pub(crate) peer: bool,
-    /// Warnings count as errors
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// Form of the report
-    #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
-    pub(crate) format: ReportFormat,
 }
 
 /// `kiln doctor`.
@@ -514,100 +420,6 @@ pub(crate) struct Matrix {
     /// Form of the matrix
     #[arg(long, value_enum, default_value_t = MatrixFormat::Json)]
     pub(crate) format: MatrixFormat,
-}
-
-/// `kiln toolchain`.
-#[derive(Debug, Args)]
-pub(crate) struct Toolchain {
-    /// Directory of the project whose `kiln.lock` and `kiln.toml` count; the working directory when it holds a `build.toml`
-    #[arg(long, global = true, value_name = "DIR")]
-    pub(crate) project: Option<PathBuf>,
-    #[command(subcommand)]
-    pub(crate) command: ToolchainCommand,
-}
-
-/// What to do with toolchains.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ToolchainCommand {
-    /// List the releases of the catalog and of the lock files, and which are in the store
-    List {
-        /// Also everything else that is in the store, and the terms that it comes under
-        #[arg(short, long)]
-        verbose: bool,
-        /// Form of the report
-        #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
-        format: ReportFormat,
-    },
-    /// Fetch releases into the store, such as `torch==2.13.0`; without an argument those of torch and tvm-ffi that builds use by themselves
-    Fetch {
-        /// Releases, `torch==X.Y.Z`, `tvm-ffi==X.Y.Z` or `cuda==X.Y`
-        releases: Vec<String>,
-    },
-    /// Print where a fetched release lies
-    Path {
-        /// Release, `torch==X.Y.Z`, `tvm-ffi==X.Y.Z` or `cuda==X.Y`
-        release: String,
-    },
-    /// Pin releases in `kiln.lock`, also those that this Kiln does not know; reads their wheels whole
-    Add {
-        /// Releases, `torch==X.Y.Z`
-        #[arg(required = true)]
-        releases: Vec<String>,
-        /// Pin for all projects of this user instead
-        #[arg(long)]
-        user: bool,
-    },
-    /// Bring the pinned releases to the newest patch releases that the index offers
-    Update {
-        /// What to update: `torch`, or one release line, `torch==X.Y`; everything without an argument
-        names: Vec<String>,
-        /// The pins for all projects of this user instead
-        #[arg(long)]
-        user: bool,
-    },
-    /// Hash everything in the store again and name what is damaged
-    Verify {
-        /// Make what is damaged again
-        #[arg(long)]
-        repair: bool,
-    },
-    /// Remove from the store what no lock file and no build record of any known project names and nobody uses
-    Gc {
-        /// Remove nothing; tell what would be
-        #[arg(long)]
-        dry_run: bool,
-        /// Forget projects whose directories are gone
-        #[arg(long)]
-        forget_missing: bool,
-    },
-}
-
-/// `kiln cache`.
-#[derive(Debug, Args)]
-pub(crate) struct Cache {
-    #[command(subcommand)]
-    pub(crate) command: CacheCommand,
-}
-
-/// What to do with the action cache.
-#[derive(Debug, Subcommand)]
-pub(crate) enum CacheCommand {
-    /// Print what is in it and where it lies
-    Stats {
-        /// Form of the report
-        #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
-        format: ReportFormat,
-    },
-    /// Remove what was not used for longest, until it is small enough
-    Prune {
-        /// How much may stay: bytes, or a number with k, M, G or T (powers of 1000)
-        #[arg(long, value_name = "SIZE")]
-        max_size: Option<String>,
-    },
-    /// Remove everything
-    Clean,
-    /// Read every file, and remove those that are not what was written; fails if there are any
-    Verify,
 }
 
 /// `kiln update-build`.
