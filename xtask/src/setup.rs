@@ -78,6 +78,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     ffi_headers(workspace)?;
     bindgen(workspace)?;
     sycl::sycl(workspace)?;
+    apple::apple(workspace)?;
     if options.full {
         torch_pythons(workspace, TORCH_FULL)?;
         tvm_ffi_pythons_full(workspace)?;
