@@ -86,6 +86,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ex
     bindgen(workspace)?;
     sycl::sycl(workspace)?;
     npu::torch_npu(workspace)?;
+    apple::apple(workspace)?;
     if options.full {
         torch_pythons(workspace, TORCH_FULL)?;
         tvm_ffi_pythons_full(workspace)?;
