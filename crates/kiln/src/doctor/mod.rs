@@ -205,10 +205,5 @@ pub fn examine(examination: &Examination<'_>) -> DoctorReport {
 
 /// The kit whose compiler a backend needs.
 fn kit_of(backend: BackendName) -> Option<KitKind> {
-    match (vendor(backend), backend) {
-        (Some(vendor), _) => vendor.kit(),
-        (None, BackendName::Metal) => Some(KitKind::Metal),
-        (None, BackendName::Cann) => Some(KitKind::Cann),
-        (None, _) => None,
-    }
+    vendor(backend)?.kit()
 }
