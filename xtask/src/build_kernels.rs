@@ -50,6 +50,9 @@ pub(crate) enum Stage {
     Ran,
 }
 
+/// What the catalog calls the machines that Metal is on.
+const MACOS: &str = "aarch64-darwin";
+
 const COLUMNS: [(Stage, &str); 5] =
     [(Stage::Planned, "planned"), (Stage::Compiled, "compiled"), (Stage::Linked, "linked"), (Stage::Loaded, "loaded"), (Stage::Ran, "ran")];
 
@@ -126,6 +129,9 @@ pub(crate) fn build_and_prove(workspace: &Workspace, kiln: &Kiln, pythons: &[Tes
     for project in workspace.examples()? {
         if options.examples.is_empty() || options.examples.contains(&workspace::file_name(&project)) {
             rows.extend(build(workspace, kiln, pythons, &project, options)?);
+            if options.variants.is_empty() {
+                rows.extend(plan_for_macos(kiln, &project)?);
+            }
         }
     }
     if rows.is_empty() {
@@ -155,7 +161,11 @@ fn compare(workspace: &Workspace, rows: &[Row], options: &Options) -> anyhow::Re
     if options.cxx.is_some() || !options.variants.is_empty() {
         return Ok(());
     }
-    let differences = proof::differences(&proof::read(workspace)?, &seen, all);
+    let known = proof::read(workspace)?;
+    for other in proof::otherwise(&known, &seen) {
+        println!("{other}");
+    }
+    let differences = proof::differences(&known, &seen, all);
     if differences.is_empty() {
         return Ok(());
     }
@@ -217,6 +227,21 @@ fn build(workspace: &Workspace, kiln: &Kiln, pythons: &[TestPython], project: &P
         rows.push(Row { case, variant, reached, note, by });
     }
     Ok(rows)
+}
+
+/// The variants for Metal of an example, which are planned on every machine: nothing but Apple's tools makes a library of shaders.
+fn plan_for_macos(kiln: &Kiln, project: &Path) -> anyhow::Result<Vec<Row>> {
+    let mut variants = kiln.variants_for(MACOS, project)?;
+    variants.retain(|variant| variant.backend == "metal" && variant.preferred && !variant.is_noarch());
+    let plan = |variant: Variant| {
+        let mut plan = kiln.command();
+        plan.args(["build", "--plan", "--target", MACOS, "--variant", &variant.name]).arg(project);
+        process::output(&mut plan).with_context(|| format!("the plan of `{}` failed", variant.name))?;
+        let case = Case { project: project.to_owned(), variant: variant.name.clone(), backend: variant.backend.clone(), runs: false };
+        let note = "command lines only: Apple's tools are not here".to_owned();
+        Ok(Row { case, variant, reached: Stage::Planned, note, by: proof::COMMAND_LINES.to_owned() })
+    };
+    variants.into_iter().map(plan).collect()
 }
 
 /// Loads and runs each variant in every Python that should take it, and those of tvm-ffi through `kiln call`. The least that any of them
@@ -291,6 +316,7 @@ fn provable(variant: &Variant) -> Stage {
         ("rocm", "tvm-ffi") => Stage::Loaded,
         // No index has the libraries of torch's own build.
         ("rocm", "torch") => Stage::Compiled,
+        ("metal", framework) if framework != "torch-noarch" => Stage::Planned,
         _ => Stage::Linked,
     }
 }

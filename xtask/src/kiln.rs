@@ -85,7 +85,16 @@ impl Kiln {
 
     /// The variants of `project` for this system, all of the matrix.
     pub(crate) fn variants(&self, project: &Path) -> anyhow::Result<Vec<Variant>> {
-        let text = process::output(self.command().args(["list-variants", "--format", "json"]).arg(project))?;
+        self.variants_by(&[], project)
+    }
+
+    /// The variants of `project` for the system `target`.
+    pub(crate) fn variants_for(&self, target: &str, project: &Path) -> anyhow::Result<Vec<Variant>> {
+        self.variants_by(&["--target", target], project)
+    }
+
+    fn variants_by(&self, options: &[&str], project: &Path) -> anyhow::Result<Vec<Variant>> {
+        let text = process::output(self.command().args(["list-variants", "--format", "json"]).args(options).arg(project))?;
         let report: Value = serde_json::from_str(&text).context("`kiln list-variants` wrote no JSON")?;
         let variants = report["variants"].as_array().context("`kiln list-variants` lists no `variants`")?;
         variants.iter().map(|entry| variant(entry).with_context(|| format!("odd entry of `kiln list-variants`: {entry}"))).collect()

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kiln_format::MajorMinor;
 use kiln_format::variant::{ArchFramework, ArchVariant, Compute, Cpu, Os, Variant};
 use kiln_object::elf::{Binding, Relocatable};
+use kiln_object::macho::SystemVersion;
 use kiln_object::names::PythonVersion;
 
 use crate::policy::Policy;
@@ -60,6 +61,8 @@ pub struct Expectation<'a> {
     pub id: Option<&'a str>,
     /// The oldest supported Python.
     pub python: PythonVersion,
+    /// The oldest macOS that a file for it may ask for; none for that which loaders take a variant on.
+    pub macos: Option<SystemVersion>,
     /// Libraries that may be needed beyond those that are always allowed.
     pub allowed_libraries: &'a BTreeSet<String>,
     /// What torch's libraries and the like export.

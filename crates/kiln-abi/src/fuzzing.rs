@@ -69,6 +69,7 @@ pub fn object(data: &[u8]) {
                 platform: None,
                 id: Some("_relu_cpu_1"),
                 python: PythonVersion::FLOOR,
+                macos: None,
                 allowed_libraries: &allowed,
                 known_names: &known,
                 origins: &origins,

@@ -117,12 +117,12 @@ fn machine(check: &mut Check<'_, '_>) -> bool {
 }
 
 fn oldest_system(check: &mut Check<'_, '_>, image: &Image) {
-    let limit = limit(check.expected.compute);
+    let limit = check.expected.macos.unwrap_or_else(|| limit(check.expected.compute));
     let fix = format!("link with `-mmacosx-version-min={limit}` or an older release");
     match image.minimum {
         Some(minimum) if minimum <= limit => {}
         Some(minimum) => {
-            let detail = format!("the file is for macOS {minimum} and newer, and the variant is taken from {limit} on");
+            let detail = format!("the file is for macOS {minimum} and newer, and has to work from {limit} on");
             check.file(Rule::MacosFloor, Level::Error, detail, format!("minimum version {minimum} in its load commands"), fix);
         }
         None => {

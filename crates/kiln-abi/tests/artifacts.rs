@@ -430,6 +430,7 @@ fn exports_of_others_are_warnings() {
         platform: None,
         id: None,
         python: kiln_abi::PythonVersion::FLOOR,
+        macos: None,
         allowed_libraries: &allowed,
         known_names: &common::known,
         origins: &Origins::default(),

@@ -37,6 +37,7 @@ fn torch_itself_is_clean_and_is_not_read_whole() {
             platform: None,
             id: None,
             python: PythonVersion::FLOOR,
+            macos: None,
             allowed_libraries: &allowed,
             known_names: &|_, _| None,
             origins: &origins,

@@ -79,6 +79,7 @@ fn broken(variant: &str, made: &Made<'_>) -> Vec<String> {
         platform: None,
         id: Some("_k_metal_1"),
         python: PythonVersion::FLOOR,
+        macos: None,
         allowed_libraries: &allowed,
         known_names: &known,
         origins: &origins,

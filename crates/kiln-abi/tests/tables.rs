@@ -71,6 +71,7 @@ fn with<R>(
         platform: None,
         id: Some(ID),
         python: PythonVersion::FLOOR,
+        macos: None,
         allowed_libraries: &allowed,
         known_names: &known,
         origins: &origins,

@@ -189,6 +189,11 @@ fn a_variant_is_made_and_checked() {
     assert!(edited.contains(&"one/k.metal".to_owned()) && !edited.contains(&"two/k.metal".to_owned()), "{edited:?}");
     let run = mac.run(&dir, &["check-abi"]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    let older = mac.run(&dir, &["check-abi", "--macos", "15.0"]);
+    assert_eq!(older.code, Some(1), "{}", older.stderr);
+    assert!(older.stdout.contains("macos-floor") || older.stderr.contains("macos-floor"), "{}{}", older.stdout, older.stderr);
+    assert_eq!(mac.run(&dir, &["check-abi", "--macos", "26.0"]).code, Some(0));
+    assert_eq!(mac.run(&dir, &["check-abi", "--macos", "70000.0"]).code, Some(2));
 }
 
 /// What has no shader is built without any of Apple's tools.

@@ -139,6 +139,7 @@ pub(crate) fn check(file: &Path, variant: &str, origins: &Origins) -> Report {
         platform: None,
         id: Some(ID),
         python: PythonVersion::FLOOR,
+        macos: None,
         allowed_libraries: &allowed,
         known_names: &known,
         origins,

@@ -12,6 +12,7 @@ use kiln_abi::{
 use kiln_format::lock::Lock;
 use kiln_format::variant::{ArchFramework, Variant};
 use kiln_format::{Level, MajorMinor, Metadata, OpsId};
+use kiln_object::macho::SystemVersion;
 use kiln_toolchain::{Catalog, LibraryExports};
 use thiserror::Error;
 
@@ -58,6 +59,8 @@ pub struct CheckOptions {
     pub policy: Option<String>,
     /// The oldest supported Python.
     pub python: PythonVersion,
+    /// The oldest macOS that files for it may ask for; none for what loaders take each variant on.
+    pub macos: Option<SystemVersion>,
     /// A stable ABI of torch instead of the one that a variant's name says.
     pub stable_abi: Option<MajorMinor>,
     /// Libraries that may be needed beyond the known ones.
@@ -77,6 +80,7 @@ impl Default for CheckOptions {
             profile: Profile::Extension,
             policy: None,
             python: PythonVersion::FLOOR,
+            macos: None,
             stable_abi: None,
             allowed_libraries: BTreeSet::new(),
             known_exports: Vec::new(),
@@ -327,6 +331,7 @@ impl Checker<'_> {
             platform: None,
             id: id.map(OpsId::as_str),
             python: self.options.python,
+            macos: self.options.macos,
             allowed_libraries: &self.options.allowed_libraries,
             known_names: &known_names,
             origins: &origins,

@@ -46,6 +46,7 @@ pub fn check_built(dir: &Path, built: &BuiltVariant<'_>) -> Result<Report, Polic
             platform: None,
             id: Some(built.id.as_str()),
             python: PythonVersion::FLOOR,
+            macos: None,
             allowed_libraries: &allowed,
             known_names: &known,
             origins,

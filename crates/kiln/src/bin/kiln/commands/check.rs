@@ -8,6 +8,7 @@ use kiln::check::{BuildRule, CheckError, CheckOptions, Checks, Outcome, check_pa
 use kiln::config_check::LINTS;
 use kiln_abi::{PolicyError, Profile, PythonVersion, Rule};
 use kiln_format::{Level, Version};
+use kiln_object::macho::SystemVersion;
 use serde_json::Value;
 
 use crate::args::{Check, CheckAbi, CheckBuilds, CheckFormat, CheckProfile, Limits};
@@ -35,17 +36,24 @@ pub(crate) fn run(args: &Check, settings: &Settings, printer: &Printer) -> Resul
 }
 
 pub(crate) fn abi(args: &CheckAbi, settings: &Settings, printer: &Printer) -> Result<Exit, Failure> {
-    if let Some(macos) = &args.macos {
-        // Nothing is checked against it yet: files of macOS end in a failure of their own.
-        Version::parse(macos).map_err(|error| Failure::usage(format!("`--macos {macos}`: {error}")))?;
-    }
-    let options = CheckOptions { checks: Checks { abi: true, builds: false, config: false }, ..limits(&args.limits, settings)? };
+    let macos = args.macos.as_deref().map(macos).transpose()?;
+    let options = CheckOptions { checks: Checks { abi: true, builds: false, config: false }, macos, ..limits(&args.limits, settings)? };
     check(std::slice::from_ref(&args.dir.path), &options, args.format, printer)
 }
 
 pub(crate) fn builds(args: &CheckBuilds, printer: &Printer) -> Result<Exit, Failure> {
     let options = CheckOptions { checks: Checks { abi: false, builds: true, config: false }, ..CheckOptions::default() };
     check(std::slice::from_ref(&args.dir.path), &options, args.format, printer)
+}
+
+/// A release of macOS, as `--macos` has it.
+fn macos(text: &str) -> Result<SystemVersion, Failure> {
+    let release = Version::parse(text).map_err(|error| Failure::usage(format!("`--macos {text}`: {error}")))?;
+    let number = |place: usize| release.components().get(place).copied().unwrap_or_default();
+    match (u16::try_from(number(0)), u8::try_from(number(1)), u8::try_from(number(2))) {
+        (Ok(major), Ok(minor), Ok(patch)) => Ok(SystemVersion { major, minor, patch }),
+        _ => Err(Failure::usage(format!("`--macos {text}`: there is no such release"))),
+    }
 }
 
 fn limits(limits: &Limits, settings: &Settings) -> Result<CheckOptions, Failure> {
