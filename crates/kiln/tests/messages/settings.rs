@@ -31,7 +31,7 @@ fn unknown_keys_and_wrong_types() {
       |
     7 | [matrices]
       |  ^^^^^^^^
-      = allowed here: `[build]`, `[checks]`, `[headers]`, `[index]`, `[matrix]`
+      = allowed here: `[build]`, `[checks]`, `[headers]`, `[index]`, `[matrix]`, `[metal]`
     "#);
 }
 
