@@ -51,8 +51,8 @@ pub use kiln_toolchain::{
 pub use kiln_toolchain::{Launcher, LibraryExports, NameSet, Processor, keep, kept};
 pub use source::{Language, SourceKind, classify_source};
 pub use toolkits::{
-    Ask, CSRC, CompilerAt, FoundIn, FoundToolkit, PROJECT, ProvideError, SettingKey, Sources, ToolkitRecord, Toolkits, TorchWanted, Wanted,
-    also,
+    Ask, Asked, CSRC, CompilerAt, FoundIn, FoundToolkit, PROJECT, ProvideError, SettingKey, Sources, ToolkitRecord, Toolkits, TorchWanted,
+    Wanted, also,
 };
 pub use torch::TorchFramework;
 pub use tvm_ffi::TvmFfiFramework;

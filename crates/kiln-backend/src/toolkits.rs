@@ -57,6 +57,19 @@ impl<'a> Sources<'a> {
     }
 }
 
+/// Whether there is a toolkit for these variants of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The kernel.
+    pub build: &'a Build,
+    /// What the variants run on.
+    pub compute: Compute,
+    /// What the machine that they run on is called in the catalog: `linux-x86_64`.
+    pub platform: &'a str,
+    /// What `kiln.toml` says in the vendor's table, by key, as [`Toolkits::settings`] took it.
+    pub settings: &'a BTreeMap<String, String>,
+}
+
 /// Which toolkit variants want, and what for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
@@ -76,6 +89,8 @@ pub struct Wanted<'a> {
     pub arch: Option<&'a str>,
     /// Whether things may be fetched and compilers asked; a plan does without.
     pub fetch: bool,
+    /// Whether a plan is wanted that no toolkit of this machine could carry out: see [`Toolkits::plans_without_toolkit`].
+    pub bare: bool,
 }
 
 impl Wanted<'_> {
@@ -313,12 +328,12 @@ pub trait Toolkits: Sync {
         Ok(())
     }
 
-    /// Whether a toolkit for variants that run on `compute` and `platform` can be had.
+    /// Whether a toolkit for what is asked can be had.
     ///
     /// # Errors
     /// Why not, for people: what was looked for and where, and how to have it.
-    fn has(&self, compute: Compute, platform: &str, sources: &Sources<'_>) -> Result<(), String> {
-        let _ = (compute, platform, sources);
+    fn has(&self, asked: &Asked<'_>, sources: &Sources<'_>) -> Result<(), String> {
+        let _ = (asked, sources);
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use kiln_backend::discover::{Candidate, KitKind, Need};
 use kiln_backend::{
-    Availability, Backend, BackendName, Build, Catalog, CatalogToolkit, Compute, CudaUse, FetchError, FlagList, FoundIn, FoundToolkit,
-    KernelOptions, MajorMinor, Part, ProvideError, Sources, Toolkits, Version, Wanted, WrongCode, also,
+    Asked, Availability, Backend, BackendName, Build, Catalog, CatalogToolkit, Compute, CudaUse, FetchError, FlagList, FoundIn,
+    FoundToolkit, KernelOptions, MajorMinor, Part, ProvideError, Sources, Toolkits, Version, Wanted, WrongCode, also,
 };
 
 use crate::backend::CudaBackend;
@@ -94,9 +94,9 @@ impl Toolkits for CudaToolkits {
         list.parse::<ArchRequest>().map(|_| ()).map_err(|error| error.to_string())
     }
 
-    fn has(&self, compute: Compute, platform: &str, sources: &Sources<'_>) -> Result<(), String> {
-        let Some(wanted) = compute.version() else { return Ok(()) };
-        if in_catalog(wanted, platform, sources).is_some() {
+    fn has(&self, asked: &Asked<'_>, sources: &Sources<'_>) -> Result<(), String> {
+        let Some(wanted) = asked.compute.version() else { return Ok(()) };
+        if in_catalog(wanted, asked.platform, sources).is_some() {
             return Ok(());
         }
         let releases = self.of_system(sources);

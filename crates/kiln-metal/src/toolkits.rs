@@ -10,7 +10,7 @@ use std::sync::Arc;
 use kiln_backend::discover::apple::{self, MetalPrograms, Zig};
 use kiln_backend::discover::{Candidate, Findings, KitKind, Need, View, find};
 use kiln_backend::{
-    Backend, BackendName, Compute, Family, HostCompiler, HostRuntime, ProvideError, RuntimeFile, SettingKey, Sources, Toolkits, Version,
+    Asked, Backend, BackendName, Family, HostCompiler, HostRuntime, ProvideError, RuntimeFile, SettingKey, Sources, Toolkits, Version,
     Wanted,
 };
 
@@ -69,20 +69,23 @@ impl Toolkits for MetalToolkits {
         true
     }
 
-    fn has(&self, _: Compute, _: &str, sources: &Sources<'_>) -> Result<(), String> {
+    fn has(&self, asked: &Asked<'_>, sources: &Sources<'_>) -> Result<(), String> {
         let found = apple(sources);
         let told = |error: ProvideError| match error.hint() {
             Some(hint) => format!("{error}; {hint}"),
             None => error.to_string(),
         };
-        programs(&found, sources).map_err(told)?;
-        compiler(&found, &MetalSettings::default(), sources).map_err(told).map(drop)
+        let settings = settings(asked.settings).map_err(told)?;
+        let mut sources_of_kernels = asked.build.kernels_for(BackendName::Metal).flat_map(|kernel| &kernel.src);
+        // What has no shader needs no compiler of them.
+        if sources_of_kernels.any(|source| is_shader(source.value.as_str())) {
+            programs(&found, sources).map_err(told)?;
+        }
+        compiler(&found, &settings, sources).map_err(told).map(drop)
     }
 
     fn provide(&self, wanted: &Wanted<'_>, sources: &Sources<'_>) -> Result<Arc<dyn Backend>, ProvideError> {
-        let value = |key: &str| wanted.settings.get(key).map(String::as_str);
-        let settings = MetalSettings::of(value("deployment-target"), value("language"))
-            .map_err(|error| ProvideError::new("metal-setting", error.to_string()))?;
+        let settings = settings(wanted.settings)?;
         let shaders = shaders(wanted);
         let found = apple(sources);
         let has_shaders = shaders.iter().any(|group| !group.sources.is_empty());
@@ -93,12 +96,12 @@ impl Toolkits for MetalToolkits {
                 (programs, version, origin, identity)
             }
             // What is only planned is called as it would be on a Mac, and so is what is not called at all.
-            Err(_) if !wanted.fetch || !has_shaders => (MetalPrograms::planned(), String::new(), String::new(), "planned".to_owned()),
+            Err(_) if wanted.bare || !has_shaders => (MetalPrograms::planned(), String::new(), String::new(), "planned".to_owned()),
             Err(error) => return Err(error),
         };
         let (compiler, ambient) = match compiler(&found, &settings, sources) {
             Ok(compiler) => compiler,
-            Err(_) if !wanted.fetch => (planned_compiler(&settings), BTreeMap::new()),
+            Err(_) if wanted.bare => (planned_compiler(&settings), BTreeMap::new()),
             Err(error) => return Err(error),
         };
         let toolkit = MetalToolkit { version, origin, programs, identity, compiler, ambient };
@@ -119,6 +122,12 @@ fn shaders(wanted: &Wanted<'_>) -> Vec<ShaderGroup> {
         include_dirs: wanted.include_dirs(kernel),
     });
     kernels.filter(|group| !group.sources.is_empty()).collect()
+}
+
+/// What the table of `kiln.toml` says.
+fn settings(table: &BTreeMap<String, String>) -> Result<MetalSettings, ProvideError> {
+    let value = |key: &str| table.get(key).map(String::as_str);
+    MetalSettings::of(value("deployment-target"), value("language")).map_err(|error| ProvideError::new("metal-setting", error.to_string()))
 }
 
 /// What there is of Apple's tools: on a Mac its own, elsewhere what is named.
@@ -216,12 +225,16 @@ fn see_release(sdk: &Path, settings: &MetalSettings) -> Result<(), ProvideError>
     }
 }
 
+/// zig's C++ library is newer than those of macOS, and is linked statically elsewhere. Extensions take that of the system: its headers are to
+/// use what the system has, as Apple's own do.
+const OF_APPLE: [&str; 2] = ["-U_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1"];
+
 /// `zig c++`, with the names of macOS's library that come with it. What it keeps between calls is below the cache directory.
 fn zig_compiler(zig: &Zig, settings: &MetalSettings, sources: &Sources<'_>) -> Result<Compiler, ProvideError> {
     let said = (sources.ask)(&zig.program, &["c++", "-dumpversion"]).unwrap_or_default();
     let compiler = HostCompiler {
         path: zig.program.clone(),
-        args: vec!["c++".to_owned(), "-target".to_owned(), format!("aarch64-macos.{}", settings.minimum())],
+        args: ["c++", "-target", &format!("aarch64-macos.{}", settings.minimum())].into_iter().chain(OF_APPLE).map(str::to_owned).collect(),
         target: "aarch64-unknown-macos".to_owned(),
         ..host_compiler(&said, identity(&[&zig.program], &said)?, zig.stub.as_deref())?
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kiln_backend::discover::{Candidate, Distribution, Findings, KitKind, View, find};
-use kiln_backend::{Backend, BackendName, Compute, LibraryExports, MajorMinor, ProvideError, Sources, Toolkits, Wanted, also};
+use kiln_backend::{Asked, Backend, BackendName, LibraryExports, MajorMinor, ProvideError, Sources, Toolkits, Wanted, also};
 
 use crate::arch::{ArchRequest, is_arch};
 use crate::backend::NpuBackend;
@@ -45,8 +45,8 @@ impl Toolkits for NpuToolkits {
         list.parse::<ArchRequest>().map(drop).map_err(|error| error.to_string())
     }
 
-    fn has(&self, compute: Compute, _: &str, sources: &Sources<'_>) -> Result<(), String> {
-        let Some(wanted) = compute.version() else { return Ok(()) };
+    fn has(&self, asked: &Asked<'_>, sources: &Sources<'_>) -> Result<(), String> {
+        let Some(wanted) = asked.compute.version() else { return Ok(()) };
         match of_release(wanted, sources) {
             Ok(_) => Ok(()),
             Err(error) => Err(match error.hint() {

@@ -26,7 +26,7 @@ const DEVICE: &str = "hipv4-amdgcn-amd-amdhsa--";
 const HOST: &str = "host-x86_64-unknown-linux";
 
 /// Processors by the number in the header of their code, as LLVM's `BinaryFormat/ELF.h` has them.
-const PROCESSORS: [(u32, &str); 42] = [
+const PROCESSORS: [(u32, &str); 44] = [
     (0x2c, "gfx900"),
     (0x2d, "gfx902"),
     (0x2e, "gfx904"),
@@ -67,8 +67,10 @@ const PROCESSORS: [(u32, &str); 42] = [
     (0x58, "gfx1153"),
     (0x59, "gfx12-generic"),
     (0x5f, "gfx9-4-generic"),
-    (0x28, "gfx700"),
-    (0x2a, "gfx801"),
+    (0x22, "gfx700"),
+    (0x28, "gfx801"),
+    (0x29, "gfx802"),
+    (0x2a, "gfx803"),
 ];
 
 /// Device code for one processor.
@@ -291,6 +293,8 @@ mod tests {
     fn flags_are_named() {
         let said = [0x3f, 0x54c, 0xb4c, 0xf4c, 0x51, 0xfe].map(target);
         assert_eq!(said, ["gfx90a", "gfx942", "gfx942:sramecc-:xnack+", "gfx942:sramecc+:xnack+", "gfx9-generic", "processor 0xfe"]);
+        // As Clang 19 numbers them.
+        assert_eq!([0x22, 0x28, 0x29, 0x2a].map(target), ["gfx700", "gfx801", "gfx802", "gfx803"]);
     }
 
     #[test]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use kiln_backend::discover::{Candidate, KitKind, Need, pythons};
 use kiln_backend::{
-    Backend, BackendName, Build, Compute, FoundIn, FoundToolkit, MajorMinor, Members, Part, ProvideError, RootBinding, RootKind, RootName,
-    Sources, Toolkits, TorchWanted, Wanted, also,
+    Asked, Backend, BackendName, Build, Compute, FoundIn, FoundToolkit, MajorMinor, Members, Part, ProvideError, RootBinding, RootKind,
+    RootName, Sources, Toolkits, TorchWanted, Wanted, WrongCode, also,
 };
 
 use crate::arch::{ArchRequest, is_target};
 use crate::backend::{RocmBackend, TORCH_STAND_INS};
 use crate::hipify::{Hipify, is_cuda};
 use crate::toolkit::{RocmToolkit, ToolkitError};
+use crate::verify::verify_recorded;
 
 /// The option that names a ROCm's directory.
 const OPTION: &str = "--rocm-from";
@@ -66,8 +67,8 @@ impl Toolkits for RocmToolkits {
         list.parse::<ArchRequest>().map(|_| ()).map_err(|error| error.to_string())
     }
 
-    fn has(&self, compute: Compute, _: &str, sources: &Sources<'_>) -> Result<(), String> {
-        let Some(wanted) = compute.version() else { return Ok(()) };
+    fn has(&self, asked: &Asked<'_>, sources: &Sources<'_>) -> Result<(), String> {
+        let Some(wanted) = asked.compute.version() else { return Ok(()) };
         let candidates = candidates(sources);
         if candidates.iter().any(|kit| fits(kit, wanted, sources)) {
             return Ok(());
@@ -78,6 +79,10 @@ impl Toolkits for RocmToolkits {
             true => format!("there is no ROCm {wanted}: this machine has none"),
             false => format!("there is no ROCm {wanted}: {}; `{OPTION}` lets one stand in", others.join(", ")),
         })
+    }
+
+    fn verify_recorded(&self, _: Compute, archs: &[String], file: &[u8]) -> Result<(), WrongCode> {
+        if archs.is_empty() { Ok(()) } else { verify_recorded(archs, file) }
     }
 
     fn provide(&self, wanted: &Wanted<'_>, sources: &Sources<'_>) -> Result<Arc<dyn Backend>, ProvideError> {

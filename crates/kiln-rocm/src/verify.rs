@@ -27,6 +27,17 @@ pub(crate) fn verify(planned: &[Planned], file: &[u8]) -> Result<(), WrongCode> 
     compare(planned, &found.map_err(|cause| wrong(format!("the device code cannot be read: {cause}")))?, what)
 }
 
+/// Compares what is in `file` with the targets that metadata name: there is code for each, and all is for what its bundle says. What else
+/// is inside is not known to be wrong.
+///
+/// # Errors
+/// When a name is none of a target, or there is less, or code for another processor than its bundle says.
+pub(crate) fn verify_recorded(names: &[String], file: &[u8]) -> Result<(), WrongCode> {
+    let targets = names.iter().map(|name| name.parse::<Target>()).collect::<Result<Vec<_>, _>>();
+    let targets = targets.map_err(|error| wrong(format!("an architecture of the metadata: {error}")))?;
+    verify(&[Planned { targets, open: true }], file)
+}
+
 fn wrong(message: String) -> WrongCode {
     WrongCode { message, hint: None }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use kiln_backend::discover::{Candidate, Distribution, Findings, KitKind};
 use kiln_backend::{
-    Backend, BackendName, Build, Compute, Dependency, KernelOptions, LibraryExports, MajorMinor, ProvideError, Sources, Toolkits, Wanted,
-    WrongCode, also, keep, kept, normalize,
+    Asked, Backend, BackendName, Build, Compute, Dependency, KernelOptions, LibraryExports, MajorMinor, ProvideError, Sources, Toolkits,
+    Wanted, WrongCode, also, keep, kept, normalize,
 };
 
 use crate::backend::{XpuBackend, torch_interface};
@@ -31,8 +31,8 @@ impl Toolkits for XpuToolkits {
         Some(KitKind::OneApi)
     }
 
-    fn has(&self, compute: Compute, _: &str, sources: &Sources<'_>) -> Result<(), String> {
-        let Some(wanted) = compute.version() else { return Ok(()) };
+    fn has(&self, asked: &Asked<'_>, sources: &Sources<'_>) -> Result<(), String> {
+        let Some(wanted) = asked.compute.version() else { return Ok(()) };
         match find(wanted, sources) {
             Ok(_) => Ok(()),
             Err(error) => Err(match error.hint() {

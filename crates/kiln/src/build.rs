@@ -20,7 +20,7 @@ use kiln_format::build::Framework;
 use kiln_format::lock::Lock;
 use kiln_format::metadata::Builder;
 use kiln_format::variant::Compute;
-use kiln_format::{Build, Diagnostic, Level, OpsId, Version, first_of_many};
+use kiln_format::{BackendName, Build, Diagnostic, Level, OpsId, Version, first_of_many};
 use kiln_graph::{ActionCache, Config, Executor, Interrupt, JobServer};
 use kiln_toolchain::floor::Floor;
 use kiln_toolchain::host::{Family, HostCompiler};
@@ -42,7 +42,7 @@ use crate::frameworks::{FoundFramework, FrameworkSource, FrameworkUse, Framework
 use crate::git::{self, GitTool, Scm};
 use crate::host::HostSource;
 use crate::known_projects;
-use crate::matrix::{Filters, Kind, Matrix, Reason, Selected, Selection, Set, Target, choose};
+use crate::matrix::{Filters, Kind, LeftOut, Matrix, Reason, Selected, Selection, Set, Target, choose};
 use crate::ops_id::{self, Purpose};
 use crate::out_dir;
 use crate::package::Placed;
@@ -170,6 +170,8 @@ pub struct BuildOptions {
     pub load_check: LoadCheck,
     /// Whether toolchains are fetched. A build that is only planned needs their names and digests alone.
     pub fetch: bool,
+    /// Whether what is asked for by name is planned without its toolkit too, where the vendor can: nothing runs then.
+    pub without_toolkits: bool,
 }
 
 impl BuildOptions {
@@ -190,6 +192,7 @@ impl BuildOptions {
             arch: None,
             load_check: LoadCheck::default(),
             fetch: true,
+            without_toolkits: false,
         }
     }
 }
@@ -300,17 +303,17 @@ fn prepare_all<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
     let with_toolkit = |selected: &Selected| {
         can_build(selected)?;
         toolkits::is_of_system(selected, options.machine)?;
-        match !options.fetch && toolkits::plans_without(selected) {
-            true => Ok(()),
-            false => toolkits::have_that_of(selected, services, &platform),
-        }
+        // What is not asked for by name is planned only where it could be built.
+        let is_bare = options.without_toolkits && filters.backends.contains(&selected.backend) && toolkits::plans_without(selected);
+        if is_bare { Ok(()) } else { toolkits::have_that_of(selected, checked, services, &platform) }
     };
     let selection = checked.choose(options.target, options.set, &filters, &with_toolkit)?;
     if selection.variants.is_empty() {
         return Err(BuildError::NothingSelected { reasons: selection.reasons() });
     }
-    if options.set == Set::All {
-        tell_left_out(&selection, services);
+    match options.set {
+        Set::All => tell_left_out(&selection, services),
+        _ => see_named(&filters, &selection)?,
     }
     for selected in selection.variants.iter().filter(|selected| selected.kind != Kind::Noarch) {
         // What was named is not asked before; no compiler is looked for where none would do.
@@ -395,6 +398,20 @@ fn prepare_all<'a>(checked: &'a Checked, options: BuildOptions, services: &Servi
 }
 
 /// Tells of the variants that were asked for together with all others and that this machine cannot build.
+/// Refuses to leave out a backend that was asked for by name because it cannot be built here.
+fn see_named(filters: &Filters, selection: &Selection) -> Result<(), BuildError> {
+    let is_selected = |backend: &BackendName| selection.variants.iter().any(|selected| selected.backend == *backend);
+    for backend in filters.backends.iter().filter(|backend| !is_selected(backend)) {
+        let of_backend = selection.left_out.iter().filter(|left_out| left_out.backend == *backend);
+        let cannot = |left_out: &LeftOut| matches!(left_out.reason, Reason::CannotBuild(_)).then(|| left_out.reason.to_string());
+        let reasons: BTreeSet<String> = of_backend.filter_map(cannot).collect();
+        if !reasons.is_empty() {
+            return Err(BuildError::NamedBackend { backend: *backend, reasons: reasons.into_iter().collect() });
+        }
+    }
+    Ok(())
+}
+
 fn tell_left_out(selection: &Selection, services: &Services<'_>) {
     for left_out in selection.left_out.iter().filter(|left_out| matches!(left_out.reason, Reason::CannotBuild(_))) {
         let name = left_out.name.as_deref().unwrap_or_default();

@@ -60,6 +60,14 @@ pub enum BuildError {
         /// Why, each reason once.
         reasons: Vec<String>,
     },
+    /// A backend was asked for by name, and what it has cannot be built here.
+    #[error("no variant of backend `{backend}` can be built here")]
+    NamedBackend {
+        /// Its name.
+        backend: BackendName,
+        /// Why, each reason once.
+        reasons: Vec<String>,
+    },
     /// Variants have to be loaded, and this machine cannot.
     #[error("{} of {variants} variant{} cannot be loaded on this machine", .reasons.len(), if *variants == 1 { "" } else { "s" })]
     NotLoadable {
@@ -222,7 +230,7 @@ impl BuildError {
             Self::Project(_) => "project",
             Self::Configuration { .. } => "configuration",
             Self::Matrix(_) => "internal",
-            Self::Choose(_) | Self::NothingSelected { .. } => "selection",
+            Self::Choose(_) | Self::NothingSelected { .. } | Self::NamedBackend { .. } => "selection",
             Self::CannotBuild { .. } => "cannot-build",
             Self::NoTvmFfi { .. } => "tvm-ffi-backend",
             Self::NotLoadable { .. } => "not-loaded",
@@ -262,6 +270,7 @@ impl BuildError {
             Self::Choose(error) => Some(error.hint()),
             Self::CannotBuild { .. } => Some("choose others with `--backend` or `--variant`".to_owned()),
             Self::NoTvmFfi { backend } => Some(format!("take {backend} out of `backends`, or leave it out of this build with `--backend`")),
+            Self::NamedBackend { backend, .. } => Some(format!("leave {backend} out, or build what can be built with `--all`")),
             Self::NothingSelected { .. } => Some("`kiln list-variants --reasons` shows what there is".to_owned()),
             Self::NotLoadable { .. } => Some(
                 "without `--require-load-check` they are built and count as linked; the `kernels` package shows that they load".to_owned(),
@@ -351,7 +360,9 @@ impl From<&BuildError> for Report {
     fn from(error: &BuildError) -> Self {
         let report = Self::of(error, error.code(), error.hint());
         match error {
-            BuildError::NothingSelected { reasons } | BuildError::NotLoadable { reasons, .. } => Self { causes: reasons.clone(), ..report },
+            BuildError::NothingSelected { reasons }
+            | BuildError::NamedBackend { reasons, .. }
+            | BuildError::NotLoadable { reasons, .. } => Self { causes: reasons.clone(), ..report },
             _ => report,
         }
     }

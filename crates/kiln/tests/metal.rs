@@ -205,9 +205,37 @@ fn no_shader_needs_no_apple_tools() {
     let text = text.split("[kernel.two]").next().unwrap().replace("\"one/k.metal\", ", "");
     fs::write(dir.join("build.toml"), text).unwrap();
     fs::write(dir.join("one/k.cpp"), "#ifdef EMBEDDED_METALLIB_HEADER\n#error there is a header\n#endif\n").unwrap();
-    let args = [&["build", "--variant", VARIANT], &TARGET[..]].concat();
-    let run = Run::of(mac.sandbox.kiln(&dir, &args).env("VIRTUAL_ENV", &mac.environment));
-    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    let run = |args: &[&str]| Run::of(mac.sandbox.kiln(&dir, &[args, &TARGET].concat()).env("VIRTUAL_ENV", &mac.environment));
+    for args in [&["build", "--variant", VARIANT][..], &["build", "--backend", "metal"], &["build", "--all"], &["doctor", "metal"]] {
+        let run = run(args);
+        assert_eq!(run.code, Some(0), "{args:?}: {}{}", run.stdout, run.stderr);
+    }
+
+    // Names are those of the system's C++ library, whatever the compiler's own is; what only looks like one of Objective-C is none.
+    let with = |text: &str| {
+        fs::write(dir.join("one/k.cpp"), text).unwrap();
+        run(&["build", "--backend", "metal"])
+    };
+    let hashes = "#include <string>\n#include <unordered_map>\n\
+                  __attribute__((used)) int of(std::unordered_map<std::string, int> &map, const std::string &key) { return map[key]; }\n";
+    let built = with(hashes);
+    assert_eq!(built.code, Some(0), "{}{}", built.stdout, built.stderr);
+    let bytes = fs::read(tree::extensions(&dir.join("build")).remove(0)).unwrap();
+    assert!(!String::from_utf8_lossy(&bytes).contains("__hash_memory"));
+    let invented = with("extern \"C\" int class_mine(); extern \"C\" __attribute__((used)) int all() { return class_mine(); }\n");
+    assert_eq!(invented.code, Some(1), "{}", invented.stdout);
+    assert!(invented.stderr.contains("class_mine"), "{}", invented.stderr);
+}
+
+/// What doctor says is what a build would do, not a plan.
+#[test]
+fn doctor_says_what_a_build_would() {
+    let mac = Mac::new(Kit::Whole);
+    let dir = mac.project();
+    let bare = mac.sandbox.run(&dir, &[&["doctor", "metal"], &TARGET[..]].concat());
+    assert_eq!(bare.code, Some(1), "{}{}", bare.stdout, bare.stderr);
+    let with = mac.run(&dir, &["doctor", "metal"]);
+    assert_eq!(with.code, Some(0), "{}{}", with.stdout, with.stderr);
 }
 
 /// Each way to lack the compiler of shaders has its own words and its own remedy.

@@ -245,6 +245,48 @@ fn development_compiles_for_families_and_settings() {
     assert_eq!(ran(&more, "Compiling"), ["gpu/k.hip (gfx1030)", "gpu/k.hip"]);
 }
 
+/// Checks on demand find device code that the metadata promise and the extension lacks.
+#[test]
+fn code_that_went_is_told_by_checks() {
+    let sandbox = sandbox();
+    let dir = project("").write(&sandbox.path("tiny"));
+    build(&sandbox, &dir, &["--arch", "gfx90a,gfx1030"]);
+    let check = || sandbox.run(&dir, &["check", "build", "--only", "metadata-archs"]);
+    assert_eq!(check().code, Some(0), "{}", check().stdout);
+    let file = extension(&dir);
+    let good = fs::read(&file).unwrap();
+    let places: Vec<usize> = (0..good.len()).filter(|at| good[*at..].starts_with(b"gfx1030")).collect();
+    assert!(!places.is_empty());
+    let mut other = good.clone();
+    places.iter().for_each(|at| other[*at..*at + 7].copy_from_slice(b"gfx1031"));
+    fs::write(&file, other).unwrap();
+    let said = check();
+    assert_eq!(said.code, Some(1), "{}{}", said.stdout, said.stderr);
+    assert!(said.stderr.contains("metadata-archs") && said.stderr.contains("gfx1031"), "{}", said.stderr);
+    fs::write(&file, good).unwrap();
+    let status = Command::new("objcopy").args(["--remove-section", ".hip_fatbin"]).arg(&file).status().unwrap();
+    assert!(status.success());
+    let said = check();
+    assert!(said.stderr.contains("has no code for"), "{}", said.stderr);
+    assert_eq!(said.code, Some(1), "{}", said.stdout);
+}
+
+/// What was asked for by name is not left out in silence.
+#[test]
+fn a_backend_that_is_named_among_others_is_an_error_where_it_cannot_be_built() {
+    let sandbox = sandbox();
+    let dir = project("").component("cpu", "c", &[], &["c.cpp"], "").file("c.cpp", "int c;\n").write(&sandbox.path("tiny"));
+    let text = fs::read_to_string(dir.join("build.toml")).unwrap();
+    let text = text.replace("[\"rocm\"]", "[\"cpu\", \"rocm\"]").replace("{ rocm = ", "{ cpu = \"2.11\", rocm = ");
+    fs::write(dir.join("build.toml"), text).unwrap();
+    let said = fails(&sandbox, &dir, &["--backend", "rocm", "--backend", "cpu"]);
+    assert!(said.contains("error[selection]: no variant of backend `rocm` can be built here"), "{said}");
+    assert!(
+        said.contains("there is no ROCm 7.1") && said.contains("hint: leave rocm out, or build what can be built with `--all`"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_kernel_for_tvm_ffi_needs_the_run_time_of_its_rocm() {
     let sandbox = sandbox();

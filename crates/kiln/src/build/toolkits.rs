@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kiln_backend::{FoundToolkit, Toolkits, TorchWanted, Wanted};
+use kiln_backend::{Asked, FoundToolkit, Toolkits, TorchWanted, Wanted};
 use kiln_format::build::Framework;
 use kiln_format::variant::Compute;
 use kiln_format::{BackendName, Build};
@@ -18,12 +18,13 @@ use crate::matrix::{Filters, Kind, Selected, Target};
 ///
 /// # Errors
 /// Why not, for people.
-pub(super) fn have_that_of(selected: &Selected, services: &Services<'_>, platform: &str) -> Result<(), String> {
+pub(super) fn have_that_of(selected: &Selected, checked: &Checked, services: &Services<'_>, platform: &str) -> Result<(), String> {
     let compute = selected.row.as_ref().map(|row| row.compute);
-    match compute.and_then(|compute| Some((vendor(compute.backend())?, compute))) {
-        Some((vendor, compute)) => vendor.has(compute, platform, &services.sources),
-        None => Ok(()),
-    }
+    let known = compute.and_then(|compute| Some((vendor(compute.backend())?, compute)));
+    let (Some((vendor, compute)), Ok(build)) = (known, checked.build()) else { return Ok(()) };
+    let nothing = BTreeMap::new();
+    let settings = checked.project.settings.vendors.get(&compute.backend()).unwrap_or(&nothing);
+    vendor.has(&Asked { build, compute, platform, settings }, &services.sources)
 }
 
 /// Refuses a kernel for tvm-ffi with components of a backend that tvm-ffi does not have, unless `filters` leave it out.
@@ -123,7 +124,20 @@ fn of_each<'s>(
         };
         let arch = options.arch.as_ref().and_then(|arch| arch.of(compute.backend()));
         let settings = checked.project.settings.vendors.get(&compute.backend()).unwrap_or(&nothing);
-        act(vendor, &Wanted { build, project_dir: &checked.project.root, compute, platform: &platform, settings, torch, arch, fetch })?;
+        act(
+            vendor,
+            &Wanted {
+                build,
+                project_dir: &checked.project.root,
+                compute,
+                platform: &platform,
+                settings,
+                torch,
+                arch,
+                fetch,
+                bare: options.without_toolkits,
+            },
+        )?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kiln_backend::{Backend, BackendName, Compute, MajorMinor, ProvideError, SettingKey, Sources, Toolkits, Wanted, WrongCode};
+use kiln_backend::{Asked, Backend, BackendName, Compute, MajorMinor, ProvideError, SettingKey, Sources, Toolkits, Wanted, WrongCode};
 
 use crate::backend::{AcmeBackend, contains};
 
@@ -48,8 +48,8 @@ impl Toolkits for AcmeToolkits {
         if list == "acme1" { Ok(()) } else { Err(format!("`--arch` has `{list}`, which is no architecture of Acme's")) }
     }
 
-    fn has(&self, compute: Compute, _: &str, sources: &Sources<'_>) -> Result<(), String> {
-        let release = compute.version().unwrap_or(MajorMinor::new(0, 0));
+    fn has(&self, asked: &Asked<'_>, sources: &Sources<'_>) -> Result<(), String> {
+        let release = asked.compute.version().unwrap_or(MajorMinor::new(0, 0));
         compiler(release, sources).map(|_| ()).map_err(|error| error.to_string())
     }
 

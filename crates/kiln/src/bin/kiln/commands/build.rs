@@ -112,6 +112,7 @@ pub(crate) fn run(args: &Build, settings: &Settings, printer: &Printer) -> Resul
             (false, false) => LoadCheck::WherePossible,
         },
         fetch: !args.plan,
+        without_toolkits: args.plan,
     };
     let prepared = signals::unless_stuck(&interrupt, printer, || prepare(&checked, options, &services))?;
     if args.plan {
