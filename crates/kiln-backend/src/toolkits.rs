@@ -285,6 +285,11 @@ pub trait Toolkits: Sync {
         true
     }
 
+    /// Why there are no extensions of it under torch's stable ABI, for people; none where there are.
+    fn no_stable_abi(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether it may compile for another operating system than the machine's: [`Toolkits::has`] says whether it can.
     fn crosses_systems(&self) -> bool {
         false

@@ -14,7 +14,7 @@ const TORCH_PACKAGE_DEFINES: [&str; 4] = ["USE_DISTRIBUTED", "USE_C10D_GLOO", "U
 /// Torch's libraries, and that of torch-npu, that an extension for NPUs may need.
 const TORCH_LIBRARIES: [&str; 4] = ["libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_npu.so"];
 /// Why there is no extension for NPUs under torch's stable ABI.
-const NO_STABLE_ABI: &str = "it has no NPU: neither streams nor devices of torch-npu can be reached through it";
+pub(crate) const NO_STABLE_ABI: &str = "it has no NPU: neither streams nor devices of torch-npu can be reached through it";
 
 /// The cann backend of one toolkit.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use kiln_backend::discover::{Candidate, Distribution, Findings, KitKind, View, f
 use kiln_backend::{Asked, Backend, BackendName, LibraryExports, MajorMinor, ProvideError, Sources, Toolkits, Wanted, also};
 
 use crate::arch::{ArchRequest, is_arch};
-use crate::backend::NpuBackend;
+use crate::backend::{NO_STABLE_ABI, NpuBackend};
 use crate::toolkit::{NpuToolkit, ToolkitError};
 
 /// The error of a toolkit that cannot be had or used.
@@ -35,6 +35,10 @@ impl Toolkits for NpuToolkits {
 
     fn stand_in(&self) -> &'static [&'static str] {
         &["unit.asc"]
+    }
+
+    fn no_stable_abi(&self) -> Option<&'static str> {
+        Some(NO_STABLE_ABI)
     }
 
     fn claims_arch(&self, entry: &str) -> bool {

@@ -64,6 +64,11 @@ impl Toolkits for XpuToolkits {
         let kits = XpuToolkit::find(environment).candidates;
         kits.iter().filter_map(|kit| XpuToolkit::runtime(kit).ok()).flatten().chain([torch_interface()]).collect()
     }
+
+    /// All that SYCL's run time offers to programs is in its namespace, or begins so: a machine without oneAPI can check extensions too.
+    fn offers(&self, soname: &str, name: &str) -> Option<bool> {
+        soname.starts_with("libsycl.so.").then(|| name.starts_with("__sycl_") || name.contains("4sycl3_V1"))
+    }
 }
 
 impl From<ToolkitError> for ProvideError {

@@ -17,7 +17,7 @@ use kiln_toolchain::stubs::RuntimeNames;
 use kiln_toolchain::{Launcher, Processor};
 use thiserror::Error;
 
-use crate::backends::{Backends, is_compiled};
+use crate::backends::{Backends, is_compiled, vendor};
 use crate::config_check::is_input;
 use crate::dependencies::HeaderTrees;
 use crate::frameworks::Frameworks;
@@ -169,12 +169,16 @@ impl PlanError {
 /// # Errors
 /// The reason, for people.
 pub fn can_build(selected: &Selected) -> Result<(), String> {
-    match selected.kind {
-        Kind::Noarch => Ok(()),
-        Kind::Torch | Kind::TorchStable(_) | Kind::TvmFfi(_) => match is_compiled(selected.backend) {
-            true => Ok(()),
-            false => Err(format!("this version compiles nothing for {}", selected.backend)),
+    match (&selected.kind, vendor(selected.backend)) {
+        (Kind::Noarch, _) => Ok(()),
+        (Kind::TorchStable(_), Some(vendor)) => match vendor.no_stable_abi() {
+            Some(reason) => Err(format!("torch's stable ABI cannot be used for {}: {reason}", selected.backend)),
+            None => Ok(()),
         },
+        (Kind::Torch | Kind::TvmFfi(_), Some(_)) => Ok(()),
+        (Kind::Torch | Kind::TorchStable(_) | Kind::TvmFfi(_), None) => {
+            Err(format!("this version compiles nothing for {}", selected.backend))
+        }
     }
 }
 

@@ -227,9 +227,16 @@ fn the_stable_abi_has_no_npu() {
     for args in [&["build"][..], &["build", "--plan"]] {
         let run = recorded.run(&dir, args);
         assert_eq!(run.code, Some(1), "{}{}", run.stdout, run.stderr);
-        assert!(run.stderr.contains("error[no-stable-abi]: "), "{}", run.stderr);
-        assert!(run.stderr.contains("torch's stable ABI cannot be used here: it has no NPU"), "{}", run.stderr);
+        assert!(run.stderr.contains("error[selection]: no variant is left to build"), "{}", run.stderr);
+        assert!(run.stderr.contains("torch's stable ABI cannot be used for cann: it has no NPU"), "{}", run.stderr);
     }
+    // Among others it breaks nothing.
+    let text = std::fs::read_to_string(dir.join("build.toml")).unwrap();
+    let text = text.replace("[\"cann\"]", "[\"cann\", \"tpu\"]");
+    std::fs::write(dir.join("build.toml"), text).unwrap();
+    let all = recorded.run(&dir, &["build", "--all"]);
+    assert_eq!(all.code, Some(0), "{}{}", all.stdout, all.stderr);
+    assert!(all.stderr.contains("is left out: it cannot be built here: torch's stable ABI cannot be used for cann"), "{}", all.stderr);
     assert_eq!(recorded.lines().len(), 0);
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use kiln_format::BackendName;
 use kiln_format::variant::{Cpu, Os, Variant};
 use serde::Serialize;
 
@@ -158,6 +159,8 @@ fn machine(variant: &Selected) -> &'static str {
     match variant.target.map(|target| (target.os, target.cpu)) {
         None | Some((Os::Linux, Cpu::X86_64)) => "ubuntu-24.04",
         Some((Os::Linux, Cpu::Aarch64)) => "ubuntu-24.04-arm",
+        // Loaders take variants for Metal from macOS 26 on.
+        Some((Os::Darwin, Cpu::Aarch64)) if variant.backend == BackendName::Metal => "macos-26",
         Some((Os::Darwin, Cpu::Aarch64)) => "macos-15",
         Some((Os::Darwin, Cpu::X86_64)) => "macos-15-intel",
         Some((Os::Windows, Cpu::X86_64)) => "windows-2025",
