@@ -236,6 +236,8 @@ fn doctor_says_what_a_build_would() {
     assert_eq!(bare.code, Some(1), "{}{}", bare.stdout, bare.stderr);
     let with = mac.run(&dir, &["doctor", "metal"]);
     assert_eq!(with.code, Some(0), "{}{}", with.stdout, with.stderr);
+    // And what loads it: a runner with the macOS that loaders ask for.
+    assert!(mac.run(&dir, &["matrix"]).stdout.contains("\"macos-26\""));
 }
 
 /// Each way to lack the compiler of shaders has its own words and its own remedy.
