@@ -292,7 +292,10 @@ fn what_is_no_shared_object() {
     pair("not-an-object", (&kit.file("a.so", b"#!/bin/sh\nexit 0\n"), TORCH), (&good, TORCH));
     pair("damaged", (&kit.file("a.so", bytes.get(..bytes.len() / 2).unwrap()), TORCH), (&good, TORCH));
     pair("damaged", (&kit.file("a.so", bytes.get(..40).unwrap()), TORCH), (&good, TORCH));
-    pair("unsupported-format", (&kit.file("a.so", b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01\x00\x00\x00\x00"), TORCH), (&good, TORCH));
+    let program =
+        b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
+    pair("file-kind", (&kit.file("a.so", program), TORCH), (&good, TORCH));
+    pair("damaged", (&kit.file("a.so", &program[..12]), TORCH), (&good, TORCH));
     pair("unsupported-format", (&kit.file("a.pyd", b"MZ\x90\x00\x03\x00\x00\x00"), TORCH), (&good, TORCH));
     pair("unreadable", (&kit.path("missing.so"), TORCH), (&good, TORCH));
     let object = kit.object(INIT, &[]);

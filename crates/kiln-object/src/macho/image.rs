@@ -94,7 +94,13 @@ const N_SO: u8 = 0x64;
 /// # Errors
 /// When `data` is neither for a known processor, is damaged, or has names that are not UTF-8.
 pub fn image(data: &[u8]) -> Result<Image, Error> {
-    let header = MachHeader64::<Endianness>::parse(data, 0).map_err(|_| Error::Format { expected: "a Mach-O library" })?;
+    // A header that is cut off is damage, one of another kind is not.
+    let begins =
+        [object::macho::MH_MAGIC_64.to_le_bytes(), object::macho::MH_MAGIC_64.to_be_bytes()].iter().any(|magic| data.starts_with(magic));
+    let header = MachHeader64::<Endianness>::parse(data, 0).map_err(|cause| match begins {
+        true => Error::damaged(WHAT)(cause),
+        false => Error::Format { expected: "a Mach-O library" },
+    })?;
     let endian = header.endian().map_err(Error::damaged(WHAT))?;
     if !matches!(header.filetype(endian), MH_DYLIB | MH_BUNDLE) {
         return Err(Error::Format { expected: "a Mach-O library" });
