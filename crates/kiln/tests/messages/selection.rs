@@ -121,7 +121,7 @@ fn a_backend_whose_tools_are_missing() {
     exit code 1
     --- stderr ---
     error[selection]: no variant is left to build
-      caused by: it cannot be built here: there is no compiler of Metal shaders: this machine has no Xcode; looked at DEVELOPER_DIR; on a Mac install Xcode 26 or newer, then run `xcodebuild -downloadComponent MetalToolchain`; DEVELOPER_DIR names one that is elsewhere (2 left out)
+      caused by: it cannot be built here: there is no compiler for macOS: neither Xcode's `clang++` nor `zig` on PATH or in VIRTUAL_ENV; on a Mac install Xcode 26 or newer; elsewhere run `pip install ziglang` in a virtual environment (2 left out)
     hint: `kiln list-variants --reasons` shows what there is
     ");
 }
