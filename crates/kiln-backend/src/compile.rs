@@ -10,7 +10,7 @@ use kiln_toolchain::host::{Family, HostCompiler};
 use crate::backend::{Component, DEPFILE, Lowering, depfile_args};
 use crate::error::BackendError;
 use crate::flags::{FlagList, machine_flag};
-use crate::source::Language;
+use crate::source::{Language, SourceKind, classify_source};
 
 /// What a framework wants every unit of an extension to be compiled with, whoever compiles it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,6 +129,29 @@ impl<'a> HostUnits<'a> {
     /// Units of `component`, compiled as the framework wants it.
     pub fn new(component: &'a Component, profile: &'a CompileProfile) -> Self {
         Self { component, profile, alike: BTreeMap::new() }
+    }
+
+    /// Adds the steps that compile all sources of the component, where `backend` has no sources but those of a host compiler, and gives
+    /// the objects in source order.
+    ///
+    /// # Errors
+    /// When a source is of another kind, the graph refuses a step, or a flag asks for a processor that nobody knows.
+    pub fn compile_all(&mut self, lowering: &mut Lowering<'_>, backend: &'static str) -> Result<Vec<ObjectFile>, BackendError> {
+        let mut objects = Vec::new();
+        for source in &self.component.sources {
+            match classify_source(&source.path) {
+                SourceKind::Header => {}
+                SourceKind::Host(language) => objects.push(self.compile(lowering, &UnitSource::Project(source.clone()), language)?),
+                SourceKind::Other => {
+                    return Err(BackendError::UnknownSource {
+                        source_path: source.path.clone(),
+                        backend,
+                        hint: format!("{backend} components take `.cpp`, `.cc`, `.cxx`, `.c++`, `.c` and headers"),
+                    });
+                }
+            }
+        }
+        Ok(objects)
     }
 
     /// Adds the step that compiles `source` with the host compiler.

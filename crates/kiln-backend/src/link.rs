@@ -88,10 +88,16 @@ pub(crate) fn link_extension<'o>(
         args.push(Arg::text("-Wl,-soname=").and(file_name.as_str()));
     }
     args.extend(link.backend.args.iter().map(|arg| Arg::from(arg.as_str())));
+    add(lowering, args, link.backend, file_name)
+}
+
+/// Adds the link itself, which makes `file_name`.
+fn add(lowering: &mut Lowering<'_>, args: Vec<Arg>, part: &LinkPart, file_name: String) -> Result<OutputRef, BackendError> {
+    let program = of_backend(host_program(lowering, args), part);
     let step = lowering.graph.add(Step {
         verb: "Linking",
         label: file_name.clone(),
-        action: Action::Run(of_backend(host_program(lowering, args), link.backend)),
+        action: Action::Run(program),
         inputs: Vec::new(),
         outputs: vec![file_name.clone()],
         weight: Weight { cpu_ms: 300, memory_mib: 200 },

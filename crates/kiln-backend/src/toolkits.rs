@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use kiln_format::build::Kernel;
 use kiln_format::variant::Compute;
-use kiln_format::{BackendName, Build, Version};
+use kiln_format::{BackendName, Build, MajorMinor, Version};
 use kiln_graph::{PathRef, RootName};
 use kiln_toolchain::LibraryExports;
 #[cfg(feature = "wheels")]
 use kiln_toolchain::Provisioner;
-use kiln_toolchain::discover::{KitKind, Need, View};
+use kiln_toolchain::discover::{Distribution, Findings, KitKind, Need, View};
 use kiln_toolchain::host::{HostCompiler, HostError};
 
 use crate::backend::{Backend, WrongCode};
@@ -229,6 +229,14 @@ impl ProvideError {
         self
     }
 
+    /// What is wrong and what the user can do about it, in one line.
+    pub fn told(&self) -> String {
+        match self.hint() {
+            Some(hint) => format!("{self}; {hint}"),
+            None => self.to_string(),
+        }
+    }
+
     /// What the user can do about it, where the vendor says so.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -237,6 +245,15 @@ impl ProvideError {
             #[cfg(feature = "wheels")]
             Self::Fetch(error) => error.hint(),
         }
+    }
+}
+
+impl Sources<'_> {
+    /// How to have a toolkit of `release` where none of those that were found is one: what installs it, or the variables that name one.
+    pub fn remedy(&self, found: &Findings, release: MajorMinor) -> String {
+        let install = Distribution::of(&self.view()).install(found.kind.need()).unwrap_or_default();
+        let named: Vec<&str> = found.kind.variables().collect();
+        format!("{install} {release}, or name its directory in {}", named.join(" or "))
     }
 }
 

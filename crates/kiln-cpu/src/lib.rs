@@ -17,8 +17,8 @@ pub use kiln_backend::build_script::{BuildError, Cargo, Library, StepFailure};
 use kiln_backend::build_script::{Provided, Request, Vendor};
 
 use kiln_backend::{
-    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostUnits, Lowering, ObjectFile, ProvideError,
-    SourceKind, Sources, Toolkits, TorchPart, UnitSource, Wanted, classify_source,
+    Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostUnits, Lowering, ObjectFile, ProvideError, Sources,
+    Toolkits, TorchPart, Wanted,
 };
 
 /// Defines that torch's own package adds to extensions of its cpu build.
@@ -76,23 +76,6 @@ impl Backend for CpuBackend {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, component: &Component, profile: &CompileProfile) -> Result<Vec<ObjectFile>, BackendError> {
-        let mut units = HostUnits::new(component, profile);
-        let mut objects = Vec::new();
-        for source in &component.sources {
-            match classify_source(&source.path) {
-                SourceKind::Header => {}
-                SourceKind::Host(language) => {
-                    objects.push(units.compile(lowering, &UnitSource::Project(source.clone()), language)?);
-                }
-                SourceKind::Other => {
-                    return Err(BackendError::UnknownSource {
-                        source_path: source.path.clone(),
-                        backend: "cpu",
-                        hint: "cpu components take `.cpp`, `.cc`, `.cxx`, `.c++`, `.c` and headers".to_owned(),
-                    });
-                }
-            }
-        }
-        Ok(objects)
+        HostUnits::new(component, profile).compile_all(lowering, "cpu")
     }
 }

@@ -198,10 +198,7 @@ fn of_machine(release: MajorMinor, sources: &Sources<'_>) -> Result<CudaToolkit,
             CudaToolkit::of_kit(kit, String::new())?;
         }
     }
-    let of = |kit: &Candidate| match &kit.version {
-        Some(version) => format!("`{}` ({}) is CUDA {version}", kit.root.display(), kit.origin),
-        None => format!("`{}` ({}) does not say which release it is", kit.root.display(), kit.origin),
-    };
+    let of = |kit: &Candidate| kit.described(kit.version.as_ref().map(|version| format!("CUDA {version}")));
     let found: Vec<String> = candidates.iter().map(of).collect();
     let hint = format!("name the directory of one with `{OPTION}`, or set CUDA_HOME to it; `--cuda` chooses among the variants");
     Err(NO_TOOLKIT(format!("no CUDA {release} toolkit was found{}", also(&found))).with_hint(hint).with_need(Need::Cuda))

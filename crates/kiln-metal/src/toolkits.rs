@@ -71,10 +71,7 @@ impl Toolkits for MetalToolkits {
 
     fn has(&self, asked: &Asked<'_>, sources: &Sources<'_>) -> Result<(), String> {
         let found = apple(sources);
-        let told = |error: ProvideError| match error.hint() {
-            Some(hint) => format!("{error}; {hint}"),
-            None => error.to_string(),
-        };
+        let told = |error: ProvideError| error.told();
         let settings = settings(asked.settings).map_err(told)?;
         let mut sources_of_kernels = asked.build.kernels_for(BackendName::Metal).flat_map(|kernel| &kernel.src);
         // What has no shader needs no compiler of them.

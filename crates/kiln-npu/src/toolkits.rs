@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use kiln_backend::discover::{Candidate, Distribution, Findings, KitKind, View, find};
+use kiln_backend::discover::{Candidate, KitKind, View, find};
 use kiln_backend::{Asked, Backend, BackendName, LibraryExports, MajorMinor, ProvideError, Sources, Toolkits, Wanted, also};
 
 use crate::arch::{ArchRequest, is_arch};
@@ -53,10 +53,7 @@ impl Toolkits for NpuToolkits {
         let Some(wanted) = asked.compute.version() else { return Ok(()) };
         match of_release(wanted, sources) {
             Ok(_) => Ok(()),
-            Err(error) => Err(match error.hint() {
-                Some(hint) => format!("{error}; {hint}"),
-                None => error.to_string(),
-            }),
+            Err(error) => Err(error.told()),
         }
     }
 
@@ -93,18 +90,8 @@ fn of_release(release: MajorMinor, sources: &Sources<'_>) -> Result<Candidate, P
         // What it lacks is the better message.
         NpuToolkit::check(kit)?;
     }
-    let of = |kit: &Candidate| match &kit.version {
-        Some(version) => format!("`{}` ({}) is {version}", kit.root.display(), kit.origin),
-        None => format!("`{}` ({}) does not say which release it is", kit.root.display(), kit.origin),
-    };
+    let of = |kit: &Candidate| kit.described(kit.version.as_ref().map(ToString::to_string));
     let others: Vec<String> = found.candidates.iter().map(of).collect();
     let message = format!("no `bisheng` of CANN {release} was found; looked at {}{}", found.looked.join(", "), also(&others));
-    Err(no_cann(message).with_hint(remedy(release, &found, sources)).with_need(KitKind::Cann.need()))
-}
-
-/// How to have a toolkit.
-fn remedy(release: MajorMinor, found: &Findings, sources: &Sources<'_>) -> String {
-    let install = Distribution::of(&sources.view()).install(KitKind::Cann.need()).unwrap_or_default();
-    let named: Vec<&str> = found.kind.variables().collect();
-    format!("{install} {release}, or name its directory in {}", named.join(" or "))
+    Err(no_cann(message).with_hint(sources.remedy(&found, release)).with_need(KitKind::Cann.need()))
 }

@@ -150,10 +150,7 @@ fn toolkit(release: MajorMinor, sources: &Sources<'_>) -> Result<RocmToolkit, Pr
 
 /// A ROCm and its release, for people.
 fn described(kit: &Candidate) -> String {
-    match &kit.version {
-        Some(version) => format!("`{}` ({}) is ROCm {version}", kit.root.display(), kit.origin),
-        None => format!("`{}` ({}) does not say which release it is", kit.root.display(), kit.origin),
-    }
+    kit.described(kit.version.as_ref().map(|version| format!("ROCm {version}")))
 }
 
 /// Which converter of torch's is wanted.

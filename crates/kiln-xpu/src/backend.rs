@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kiln_backend::{
     Backend, BackendError, BackendName, CompileProfile, Component, FrameworkPart, HostCompiler, HostUnits, KernelOptions, Language,
-    LibraryExports, LinkPart, Lowering, NameSet, ObjectFile, PathRef, SourceKind, ToolkitRecord, TorchPart, UnitSource, Weight, WrongCode,
+    LibraryExports, LinkPart, Lowering, NameSet, ObjectFile, PathRef, SourceKind, ToolkitRecord, TorchPart, Weight, WrongCode,
     classify_source,
 };
 
@@ -156,24 +156,7 @@ impl Backend for XpuBackend {
         }
         let profile = self.profile(component, profile);
         let component = self.with_sycl(component);
-        let mut units = HostUnits::new(&component, &profile);
-        let mut objects = Vec::new();
-        for source in &component.sources {
-            match classify_source(&source.path) {
-                SourceKind::Header => {}
-                SourceKind::Host(language) => {
-                    objects.push(units.compile(lowering, &UnitSource::Project(source.clone()), language)?);
-                }
-                SourceKind::Other => {
-                    return Err(BackendError::UnknownSource {
-                        source_path: source.path.clone(),
-                        backend: "xpu",
-                        hint: "xpu components take `.cpp`, `.cc`, `.cxx`, `.c++`, `.c` and headers".to_owned(),
-                    });
-                }
-            }
-        }
-        Ok(objects)
+        HostUnits::new(&component, &profile).compile_all(lowering, "xpu")
     }
 
     fn verify(&self, components: &[Component], file: &[u8]) -> Result<(), WrongCode> {

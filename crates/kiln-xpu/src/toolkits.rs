@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kiln_backend::discover::{Candidate, Distribution, Findings, KitKind};
+use kiln_backend::discover::{Candidate, KitKind};
 use kiln_backend::{
     Asked, Backend, BackendName, Build, Compute, Dependency, KernelOptions, LibraryExports, MajorMinor, ProvideError, Sources, Toolkits,
     Wanted, WrongCode, also, keep, kept, normalize,
@@ -35,10 +35,7 @@ impl Toolkits for XpuToolkits {
         let Some(wanted) = asked.compute.version() else { return Ok(()) };
         match find(wanted, sources) {
             Ok(_) => Ok(()),
-            Err(error) => Err(match error.hint() {
-                Some(hint) => format!("{error}; {hint}"),
-                None => error.to_string(),
-            }),
+            Err(error) => Err(error.told()),
         }
     }
 
@@ -89,20 +86,10 @@ fn find(release: MajorMinor, sources: &Sources<'_>) -> Result<Candidate, Provide
         // What it lacks is the better message.
         XpuToolkit::icpx(kit)?;
     }
-    let of = |(of, kit): (Option<MajorMinor>, &Candidate)| match of {
-        Some(of) => format!("`{}` ({}) is {of}", kit.root.display(), kit.origin),
-        None => format!("`{}` ({}) does not say which release it is", kit.root.display(), kit.origin),
-    };
+    let of = |(of, kit): (Option<MajorMinor>, &Candidate)| kit.described(of.map(|of| of.to_string()));
     let others: Vec<String> = with_release().map(of).collect();
     let message = format!("no `icpx` of oneAPI {release} was found; looked at {}{}", found.looked.join(", "), also(&others));
-    Err(NO_ONE_API(message).with_hint(remedy(release, &found, sources)))
-}
-
-/// How to have a compiler.
-fn remedy(release: MajorMinor, found: &Findings, sources: &Sources<'_>) -> String {
-    let install = Distribution::of(&sources.view()).install(KitKind::OneApi.need()).unwrap_or_default();
-    let named: Vec<&str> = found.kind.variables().collect();
-    format!("{install} {release}, or name its directory in {}", named.join(" or "))
+    Err(NO_ONE_API(message).with_hint(sources.remedy(&found, release)))
 }
 
 /// The release of an installation: by its directory, or else by what its compiler says.

@@ -57,6 +57,14 @@ pub struct Settings {
     pub vendors: BTreeMap<BackendName, BTreeMap<String, String>>,
 }
 
+impl Settings {
+    /// What the table of a backend's vendor says, by key.
+    pub fn of_vendor(&self, backend: BackendName) -> &BTreeMap<String, String> {
+        static NOTHING: BTreeMap<String, String> = BTreeMap::new();
+        self.vendors.get(&backend).unwrap_or(&NOTHING)
+    }
+}
+
 /// The table whose keys are codes of remarks.
 const CHECKS: &str = "checks";
 

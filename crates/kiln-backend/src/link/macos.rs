@@ -10,9 +10,9 @@ use kiln_graph::{Action, Arg, Input, OutputRef, Piece, ResourceClass, Step, Weig
 use kiln_toolchain::stubs::{CXX_LIBRARY, LinkNames, link_tbds, tbd_name};
 use kiln_toolchain::{LibraryExports, NameSet};
 
-use super::{ExtensionLink, of_backend};
+use super::{ExtensionLink, add};
 use crate::backend::Lowering;
-use crate::compile::{ObjectFile, host_program};
+use crate::compile::ObjectFile;
 use crate::error::BackendError;
 use crate::generated;
 
@@ -57,16 +57,7 @@ pub(super) fn link(lowering: &mut Lowering<'_>, link: &ExtensionLink<'_>, object
         linker(vec![Arg::from("-undefined"), Arg::from("dynamic_lookup")]);
     }
     args.extend(link.backend.args.iter().map(|arg| Arg::from(arg.as_str())));
-    let step = lowering.graph.add(Step {
-        verb: "Linking",
-        label: file_name.clone(),
-        action: Action::Run(of_backend(host_program(lowering, args), link.backend)),
-        inputs: Vec::new(),
-        outputs: vec![file_name.clone()],
-        weight: Weight { cpu_ms: 300, memory_mib: 200 },
-        resource: ResourceClass::Link,
-    })?;
-    Ok(OutputRef { step, name: file_name })
+    add(lowering, args, link.backend, file_name)
 }
 
 /// The global names of a version script as linkers for macOS take them: one a line, with the underscore of the format.

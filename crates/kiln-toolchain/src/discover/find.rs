@@ -94,6 +94,15 @@ impl Candidate {
         Some(self.part(part)?.parent()?.join(name))
     }
 
+    /// Where it is and of which release, for people; `release` is what it says that it is, where it does.
+    pub fn described(&self, release: Option<String>) -> String {
+        let (root, origin) = (self.root.display(), &self.origin);
+        match release {
+            Some(release) => format!("`{root}` ({origin}) is {release}"),
+            None => format!("`{root}` ({origin}) does not say which release it is"),
+        }
+    }
+
     /// The directories that its headers are included from, each once: those of the headers in its table.
     pub fn include_dirs(&self) -> Vec<PathBuf> {
         let mut dirs = Vec::new();

@@ -1,6 +1,6 @@
 //! The toolkits that a build's variants are compiled with.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use kiln_backend::{Asked, FoundToolkit, Toolkits, TorchWanted, Wanted};
 use kiln_format::build::Framework;
@@ -22,8 +22,7 @@ pub(super) fn have_that_of(selected: &Selected, checked: &Checked, services: &Se
     let compute = selected.row.as_ref().map(|row| row.compute);
     let known = compute.and_then(|compute| Some((vendor(compute.backend())?, compute)));
     let (Some((vendor, compute)), Ok(build)) = (known, checked.build()) else { return Ok(()) };
-    let nothing = BTreeMap::new();
-    let settings = checked.project.settings.vendors.get(&compute.backend()).unwrap_or(&nothing);
+    let settings = checked.project.settings.of_vendor(compute.backend());
     vendor.has(&Asked { build, compute, platform, settings }, &services.sources)
 }
 
@@ -109,7 +108,6 @@ fn of_each<'s>(
     act: &mut dyn FnMut(&dyn Toolkits, &Wanted<'_>) -> Result<(), BuildError>,
 ) -> Result<(), BuildError> {
     let build: &Build = checked.build()?;
-    let nothing = BTreeMap::new();
     let platform = options.target.platform();
     let compiled = variants.filter(|selected| selected.kind != Kind::Noarch);
     let compute_of = |selected: &Selected| selected.row.as_ref().map(|row| row.compute);
@@ -123,7 +121,7 @@ fn of_each<'s>(
             installed: installed_torch(&services.torch),
         };
         let arch = options.arch.as_ref().and_then(|arch| arch.of(compute.backend()));
-        let settings = checked.project.settings.vendors.get(&compute.backend()).unwrap_or(&nothing);
+        let settings = checked.project.settings.of_vendor(compute.backend());
         act(
             vendor,
             &Wanted {
